@@ -1,0 +1,297 @@
+"""Every error that ninelives raises, named by the condition; imports nothing of the project.
+
+Fields go in, the message comes out of `__str__`, so that errors pickle with no extra code. A
+message says what happened, to which run, and what to do next. `Interrupt` and its children are
+control flow: they derive from BaseException, so that `except Exception` cannot swallow them.
+"""
+
+from __future__ import annotations
+
+
+class NineLivesError(Exception):
+    """Base of all errors that a caller may want to catch. `code` names the condition."""
+
+    @property
+    def code(self) -> str:
+        return type(self).__name__
+
+
+class UsageError(NineLivesError):
+    """The call was refused and nothing has changed (the command line exits with 2)."""
+
+
+class RunIdInvalid(UsageError):
+    def __init__(self, text: str, why: str) -> None:
+        super().__init__(text, why)
+        self.text, self.why = text, why
+
+    def __str__(self) -> str:
+        return f"{self.text!r} cannot be a run id: {self.why}; choose another id"
+
+
+class RunNotFound(UsageError):
+    def __init__(self, run_id: str, store: str) -> None:
+        super().__init__(run_id, store)
+        self.run_id, self.store = run_id, store
+
+    def __str__(self) -> str:
+        return (
+            f"no run {self.run_id!r} in {self.store}; nothing was started. "
+            "See `ninelives ls`, or check --store"
+        )
+
+
+class RunConflict(UsageError):
+    """A run id is in use for other work."""
+
+    def __init__(self, run_id: str, what: str, recorded: str, given: str) -> None:
+        super().__init__(run_id, what, recorded, given)
+        self.run_id, self.what, self.recorded, self.given = run_id, what, recorded, given
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run_id!r} exists with another {self.what}: recorded {self.recorded}, "
+            f"given {self.given}; choose another run id, or resume the recorded run"
+        )
+
+
+class RunOwned(UsageError):
+    """A living process owns the run."""
+
+    def __init__(self, run_id: str, pid: int, host: str, since: str) -> None:
+        super().__init__(run_id, pid, host, since)
+        self.run_id, self.pid, self.host, self.since = run_id, pid, host, since
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run_id!r} is owned by process {self.pid} on {self.host} since "
+            f"{self.since}, which is alive; wait for it, stop it, or use "
+            "`ninelives resume --take-over` if it hangs"
+        )
+
+
+class RunEnded(UsageError):
+    def __init__(self, run_id: str, status: str) -> None:
+        super().__init__(run_id, status)
+        self.run_id, self.status = run_id, status
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run_id!r} is {self.status} and is never run again; "
+            f"see `ninelives outputs {self.run_id}`"
+        )
+
+
+class GraphChanged(UsageError):
+    """The workflow's graph is not the one that the run was admitted with."""
+
+    def __init__(self, run_id: str, differences: tuple[str, ...]) -> None:
+        super().__init__(run_id, differences)
+        self.run_id, self.differences = run_id, differences
+
+    def __str__(self) -> str:
+        listed = "; ".join(self.differences)
+        return (
+            f"run {self.run_id!r} was recorded with another graph: {listed}. "
+            "Restore the recorded graph, or start a new run"
+        )
+
+
+class TargetInvalid(UsageError):
+    def __init__(self, target: str, why: str) -> None:
+        super().__init__(target, why)
+        self.target, self.why = target, why
+
+    def __str__(self) -> str:
+        return (
+            f"target {self.target!r}: {self.why}; "
+            "write it as module:attribute or path.py:attribute"
+        )
+
+
+class InputInvalid(UsageError):
+    def __init__(self, executor: str, why: str) -> None:
+        super().__init__(executor, why)
+        self.executor, self.why = executor, why
+
+    def __str__(self) -> str:
+        return f"the input does not fit executor {self.executor!r}: {self.why}; nothing was started"
+
+
+class WorkflowInvalid(UsageError):
+    """A workflow cannot be built; `problems` name executors, edges and types."""
+
+    def __init__(self, workflow: str, problems: tuple[str, ...]) -> None:
+        super().__init__(workflow, problems)
+        self.workflow, self.problems = workflow, problems
+
+    def __str__(self) -> str:
+        return f"workflow {self.workflow!r} cannot be built: " + "; ".join(self.problems)
+
+
+class StoreRefused(UsageError):
+    """The store cannot be opened as it is: not a database, a newer version, a network disk."""
+
+    def __init__(self, store: str, why: str) -> None:
+        super().__init__(store, why)
+        self.store, self.why = store, why
+
+    def __str__(self) -> str:
+        return f"store {self.store}: {self.why}"
+
+
+class StoreFailed(NineLivesError):
+    """The store could not write or read (disk full, corrupt file); durable facts stay."""
+
+    def __init__(self, store: str, why: str) -> None:
+        super().__init__(store, why)
+        self.store, self.why = store, why
+
+    def __str__(self) -> str:
+        return f"store {self.store}: {self.why}"
+
+
+class StaleEpoch(UsageError):
+    """Another process owns the run now: nothing was written; stop at once."""
+
+    def __init__(self, run_id: str, epoch: int) -> None:
+        super().__init__(run_id, epoch)
+        self.run_id, self.epoch = run_id, epoch
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run_id!r} was taken over by another process; this one (epoch "
+            f"{self.epoch}) wrote nothing more. See `ninelives report {self.run_id}`"
+        )
+
+
+class Unencodable(NineLivesError):
+    """A value cannot be recorded; nothing was written. `path` leads to the offending part."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(path, why)
+        self.path, self.why = path, why
+
+    def __str__(self) -> str:
+        return f"cannot encode {self.path}: {self.why}"
+
+
+class Undecodable(NineLivesError):
+    """A recorded value cannot come back as what it was."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(path, why)
+        self.path, self.why = path, why
+
+    def __str__(self) -> str:
+        return f"cannot decode {self.path}: {self.why}"
+
+
+class MessageUnhandled(NineLivesError):
+    """A message was sent that no executor at the end of an open edge can handle."""
+
+    def __init__(self, source: str, targets: tuple[str, ...], message_type: str) -> None:
+        super().__init__(source, targets, message_type)
+        self.source, self.targets, self.message_type = source, targets, message_type
+
+    def __str__(self) -> str:
+        where = ", ".join(repr(target) for target in self.targets) or "no executor"
+        return (
+            f"executor {self.source!r} sent a {self.message_type}, which {where} cannot handle; "
+            "add a handler for it or an edge to an executor that has one"
+        )
+
+
+class StepFailed(NineLivesError):
+    """A step raised; the failure is recorded. `error` is the type's name."""
+
+    def __init__(self, step: str, error: str, message: str) -> None:
+        super().__init__(step, error, message)
+        self.step, self.error, self.message = step, error, message
+
+    def __str__(self) -> str:
+        return f"step {self.step!r} raised {self.error}: {self.message}"
+
+
+class EffectFailed(NineLivesError):
+    """An effect ended without being applied in a usable way; `outcome` says which."""
+
+    def __init__(self, key: str, outcome: str, error: str, message: str) -> None:
+        super().__init__(key, outcome, error, message)
+        self.key, self.outcome, self.error, self.message = key, outcome, error, message
+
+    def __str__(self) -> str:
+        return f"effect {self.key!r} ended {self.outcome}: {self.error}: {self.message}"
+
+
+class EffectRefused(Exception):
+    """Raise this in an effect's function: the other side said no, and nothing was done."""
+
+
+class KeyConflict(NineLivesError):
+    """An idempotency key is already in use for another effect."""
+
+    def __init__(self, key: str, run_id: str, recorded: str, given: str) -> None:
+        super().__init__(key, run_id, recorded, given)
+        self.key, self.run_id, self.recorded, self.given = key, run_id, recorded, given
+
+    def __str__(self) -> str:
+        return (
+            f"idempotency key {self.key!r} was used by run {self.run_id!r} for {self.recorded}; "
+            f"now asked for {self.given}. Nothing was sent; give each effect a key of its own"
+        )
+
+
+class ModelRefused(NineLivesError):
+    """The provider refused the request for certain (its hold is released)."""
+
+    def __init__(self, model: str, message: str) -> None:
+        super().__init__(model, message)
+        self.model, self.message = model, message
+
+    def __str__(self) -> str:
+        return f"model {self.model!r} refused the request: {self.message}"
+
+
+class ModelUnavailable(UsageError):
+    def __init__(self, model: str, why: str) -> None:
+        super().__init__(model, why)
+        self.model, self.why = model, why
+
+    def __str__(self) -> str:
+        return f"model {self.model!r} cannot be used: {self.why}"
+
+
+class IterationsExceeded(NineLivesError):
+    def __init__(self, run_id: str, max_iterations: int) -> None:
+        super().__init__(run_id, max_iterations)
+        self.run_id, self.max_iterations = run_id, max_iterations
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run_id!r} reached its limit of {self.max_iterations} supersteps; "
+            "raise max_iterations= and resume"
+        )
+
+
+class Interrupt(BaseException):
+    """Control flow of the engine: a handler is unwound; never caught by `except Exception`."""
+
+
+class Parked(Interrupt):
+    """The run needs a person. `code` is the condition's name."""
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(code, reason)
+        self.code, self.reason = code, reason
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.reason}"
+
+
+class Stopped(Interrupt):
+    """This process is shutting down in an orderly way; the run stays resumable."""
+
+
+class OwnershipLost(Interrupt):
+    """Another process owns the run now; nothing more may be written by this one."""

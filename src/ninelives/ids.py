@@ -1,0 +1,43 @@
+"""Identifiers: which names a run, an event, an owner go by, and which run ids are allowed.
+
+The only place in the project that draws random identifiers.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import NewType
+
+from ninelives import errors
+
+RunId = NewType("RunId", str)
+Seq = NewType("Seq", int)
+Epoch = NewType("Epoch", int)
+
+RUN_ID_LENGTH_MAX = 200
+_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
+
+
+def run_id(text: str) -> RunId:
+    """Check a caller's run id: 1 to 200 printable characters without white space.
+
+    Ids are compared byte by byte and never become file names, so `a/b` and `a_b` differ.
+
+    Raises:
+        RunIdInvalid: empty, too long, or with a character that is not allowed.
+    """
+    if not text or len(text) > RUN_ID_LENGTH_MAX:
+        raise errors.RunIdInvalid(text[:40], f"its length must be 1 to {RUN_ID_LENGTH_MAX}")
+    if not text.isprintable() or any(character.isspace() for character in text):
+        raise errors.RunIdInvalid(text[:40], "it holds white space or unprintable characters")
+    return RunId(text)
+
+
+def new_run_id() -> RunId:
+    """Draw a run id that nobody can guess (79 bits)."""
+    return RunId("run-" + "".join(secrets.choice(_ALPHABET) for _ in range(16)))
+
+
+def new_token() -> str:
+    """Draw a process-wide token: names an owner's lock, never used twice."""
+    return secrets.token_hex(16)

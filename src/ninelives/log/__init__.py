@@ -1,0 +1,1 @@
+"""The journal as pure facts: events, and the views that are folded from them."""

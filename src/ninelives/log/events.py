@@ -1,0 +1,329 @@
+"""The closed set of facts that a run's journal can hold.
+
+A journal row is an `Event`: the envelope (run, seq, kind, at, superstep, executor, incarnation)
+and one fact from the union `Fact`. A user's values are inside facts as JSON that the codec
+wrote (`msgspec.Raw`); listing a journal never needs the user's types.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from ninelives.ids import RunId, Seq
+
+Raw: TypeAlias = msgspec.Raw
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of all facts; the class decides the event's `kind` (see `KINDS`)."""
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a recorded operation stands inside a run.
+
+    `delivery` is the seq of the delivered message's event (of `run_admitted` for the input;
+    the least of them for a fan-in). `branch` is the path of `ctx.gather` branches ("" = the handler itself, "0.2" = third
+    branch of the first gather). `ordinal` counts calls of the same kind and name in the
+    branch; `nth` counts those of them that have the same fingerprint too.
+    """
+
+    delivery: int
+    branch: str = ""
+    name: str
+    ordinal: int = 0
+    nth: int = 0
+    fingerprint: str = ""
+    concurrent: bool = False
+
+
+# -- the run ------------------------------------------------------------------------------
+
+
+class RunAdmitted(Fact):
+    """The run exists: durable before its id is returned. Its seq is 1."""
+
+    workflow: str
+    input: Raw
+    input_fingerprint: str
+    graph: Raw
+    settings: Raw
+    target: Raw
+
+
+class IncarnationStarted(Fact):
+    """A process took ownership; `epoch` fences all earlier ones."""
+
+    cause: Literal["start", "resume", "take_over"]
+    epoch: int
+    pid: int
+    host: str
+    process_started_at: int
+    code_version: str
+    attempt: int
+    orphaned_holds: list[int] = []
+
+
+class IncarnationEnded(Fact):
+    """The owner let go in an orderly way (`stopped` leaves the run resumable)."""
+
+    cause: Literal["completed", "failed", "parked", "waiting", "cancelled", "stopped"]
+
+
+class RunCompleted(Fact):
+    """Terminal: no pending messages were left."""
+
+
+class RunFailed(Fact):
+    """A handler raised; `resume` tries again."""
+
+    reason: str
+    error: str
+
+
+class RunParked(Fact):
+    """The run needs a person; `code` is an error code such as OutcomeUnknown or BudgetHalted."""
+
+    code: str
+    reason: str
+
+
+class RunCancelled(Fact):
+    """Terminal: a person cancelled the run."""
+
+    by: str = ""
+
+
+# -- supersteps ---------------------------------------------------------------------------
+
+
+class Message(Fact):
+    """A message on its way: routed once, when its sender finished. `edge` names a fan-in group
+    in whose buffer it lies ("" = delivered by itself)."""
+
+    source: str
+    target: str
+    value: Raw
+    edge: str = ""
+
+
+class State(Fact):
+    """A change of state: `scope` is "" for shared state, else the executor's id.
+
+    `append` adds `value` (a JSON list of items) to the list under `key`.
+    """
+
+    scope: str
+    key: str
+    change: Literal["set", "append", "delete"]
+    value: Raw = Raw(b"null")
+
+
+class Output(Fact):
+    """An output of the workflow, visible because its superstep has committed."""
+
+    value: Raw
+
+
+class Intermediate(Fact):
+    """An output that the workflow's output selection marks as intermediate."""
+
+    value: Raw
+
+
+class HandlerFinished(Fact):
+    """A delivery was handled to its end; `messages` are the seqs it consumed."""
+
+    delivery: int
+    messages: list[int]
+
+
+class HandlerFailed(Fact):
+    """A handler raised."""
+
+    delivery: int
+    error: str
+    message: str
+    traceback: str = ""
+
+
+class SuperstepCommitted(Fact):
+    """The superstep's messages, state, outputs became visible together with this event."""
+
+    handlers: int
+
+
+# -- recorded operations ------------------------------------------------------------------
+
+
+class StepRecorded(Fact):
+    """A step's result; after a crash it is returned and the code is not run again."""
+
+    place: Place
+    result: Raw
+
+
+class StepFailed(Fact):
+    """A step raised; replay of the same attempt raises the same."""
+
+    place: Place
+    error: str
+    message: str
+    attempt: int
+
+
+class ModelRequested(Fact):
+    """Durable before the request is sent; the hold `hold` (= this event's seq) is `held`."""
+
+    place: Place
+    model: str
+    reserved_tokens: int
+
+
+class ModelReplied(Fact):
+    """The reply and its settlement, in one transaction. `hold` is ModelRequested's seq."""
+
+    place: Place
+    hold: int
+    reply: Raw
+    usage: Raw
+    hold_status: Literal["settled", "unknown"]
+    tokens: int
+
+
+class ModelUnsettled(Fact):
+    """No reply: `failed` (the provider refused: hold released) or `unknown` (deadline, cancellation, lost answer:
+    hold stays counted at its reservation)."""
+
+    place: Place
+    hold: int
+    outcome: Literal["failed", "unknown"]
+    error: str
+    message: str
+    attempt: int
+
+
+class EffectIntended(Fact):
+    """Durable before the effect is dispatched."""
+
+    place: Place
+    key: str
+    arguments: Raw
+
+
+class EffectEnded(Fact):
+    """What became of an effect. `intent` is EffectIntended's seq; `by` says how it is known."""
+
+    place: Place
+    key: str
+    intent: int
+    outcome: Literal["confirmed", "refused", "unknown", "failed"]
+    by: Literal["answer", "reconcile", "person"] = "answer"
+    result: Raw = Raw(b"null")
+    error: str = ""
+    message: str = ""
+
+
+class EffectResent(Fact):
+    """An effect with an intent but no outcome is sent again under the same key; `why` it may be."""
+
+    place: Place
+    key: str
+    intent: int
+    why: str
+
+
+class Replayed(Fact):
+    """A recorded operation was asked for again and answered from the journal.
+
+    `of` is the seq of the record. `drift`: the arguments differ from the recorded ones.
+    """
+
+    operation: Literal["step", "model", "effect"]
+    place: Place
+    of: int
+    key: str = ""
+    drift: bool = False
+
+
+class Leftover(Fact):
+    """A recorded step or reply that the replay never asked for."""
+
+    delivery: int
+    of: int
+
+
+# -- the ledger ---------------------------------------------------------------------------
+
+
+class BudgetHalted(Fact):
+    """The budget admits no new call until a person clears it."""
+
+    budget: str
+    reason: str
+
+
+class HaltCleared(Fact):
+    """A person let the budget admit again; unknown holds stay counted."""
+
+    budget: str
+    by: str = ""
+
+
+KINDS: dict[str, type[Fact]] = {
+    "run_admitted": RunAdmitted,
+    "incarnation_started": IncarnationStarted,
+    "incarnation_ended": IncarnationEnded,
+    "run_completed": RunCompleted,
+    "run_failed": RunFailed,
+    "run_parked": RunParked,
+    "run_cancelled": RunCancelled,
+    "message": Message,
+    "state": State,
+    "output": Output,
+    "intermediate": Intermediate,
+    "handler_finished": HandlerFinished,
+    "handler_failed": HandlerFailed,
+    "superstep_committed": SuperstepCommitted,
+    "step_recorded": StepRecorded,
+    "step_failed": StepFailed,
+    "model_requested": ModelRequested,
+    "model_replied": ModelReplied,
+    "model_unsettled": ModelUnsettled,
+    "effect_intended": EffectIntended,
+    "effect_ended": EffectEnded,
+    "effect_resent": EffectResent,
+    "replayed": Replayed,
+    "leftover": Leftover,
+    "budget_halted": BudgetHalted,
+    "halt_cleared": HaltCleared,
+}
+KIND_OF: dict[type[Fact], str] = {fact: kind for kind, fact in KINDS.items()}
+ENDS: frozenset[str] = frozenset({"run_completed", "run_failed", "run_parked", "run_cancelled"})
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """A fact that is about to be appended: the store gives it its seq.
+
+    `at` is in milliseconds since the epoch: a label, never an order.
+    """
+
+    fact: Fact
+    at: int
+    superstep: int
+    executor: str = ""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of a journal. `incarnation` counts owners from 1; 0 is a person or a command."""
+
+    run: RunId
+    seq: Seq
+    kind: str
+    at: int
+    superstep: int
+    executor: str
+    incarnation: int
+    pid: int
+    fact: Fact

@@ -1,0 +1,1 @@
+"""Where journals live: one contract (`base`), one implementation for each database."""

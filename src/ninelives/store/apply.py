@@ -1,0 +1,202 @@
+"""What each fact changes in a SQLite store's views, in the transaction that appends it.
+
+The views (pending messages, state, holds, budgets, keys, a run's status) hold nothing that the
+journal does not say; they exist so that recovery and admission need not read it all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import apsw
+import msgspec
+
+from ninelives.ids import RunId, Seq
+from ninelives.log import events
+from ninelives.log.events import Draft
+from ninelives.store import queries
+from ninelives.store.base import Budget, BudgetRefused, KeyTaken
+
+BUDGET = "run"
+SHIFT = 32
+_SQL = queries.load("sqlite")
+_encode = msgspec.json.Encoder().encode
+
+
+def row_id(run: int, seq: int) -> int:
+    """The key under which a run's event lies: all events of a run are neighbours."""
+    return run << SHIFT | seq
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A draft that is ready to be written: encoded before the transaction begins."""
+
+    draft: Draft
+    kind: str
+    data: bytes
+
+
+def prepare(drafts: Sequence[Draft]) -> list[Row]:
+    """Encode drafts outside the transaction."""
+    return [Row(draft, events.KIND_OF[type(draft.fact)], _encode(draft.fact)) for draft in drafts]
+
+
+def refusal(
+    connection: apsw.Connection, run: int, rows: Sequence[Row]
+) -> BudgetRefused | KeyTaken | None:
+    """Whether a fact may not be written: asked before anything is."""
+    for row in rows:
+        match row.draft.fact:
+            case events.ModelRequested(reserved_tokens=reserve):
+                refused = _admits(read_budget(connection, run), reserve)
+                if refused is not None:
+                    return refused
+            case events.EffectIntended(key=key):
+                found = connection.execute(_SQL["effect_of"], (key,)).fetchone()
+                if found is not None:
+                    return KeyTaken(RunId(found[1]), Seq(found[2]), Seq(found[3]), found[4])
+            case _:
+                pass
+    return None
+
+
+def _admits(budget: Budget, reserve: int) -> BudgetRefused | None:
+    if budget.halted:
+        return BudgetRefused("BudgetHalted", budget.halted)
+    if budget.tokens_max is not None and budget.committed + reserve > budget.tokens_max:
+        return BudgetRefused(
+            "BudgetExceeded",
+            f"{budget.committed} of {budget.tokens_max} tokens are committed, "
+            f"the call would reserve {reserve} more",
+        )
+    return None
+
+
+def read_budget(connection: apsw.Connection, run: int) -> Budget:
+    return Budget(*connection.execute(_SQL["budget_of"], (run, BUDGET)).fetchall()[0])
+
+
+def write(
+    connection: apsw.Connection, run: int, incarnation: int, first: int, rows: Sequence[Row]
+) -> None:
+    """Insert the events from seq `first` on and change the views accordingly."""
+    connection.executemany(
+        _SQL["event_insert"],
+        [
+            (
+                row_id(run, first + index),
+                row.kind,
+                row.draft.at,
+                row.draft.superstep,
+                row.draft.executor,
+                incarnation,
+                row.data,
+            )
+            for index, row in enumerate(rows)
+        ],
+    )
+    for index, row in enumerate(rows):
+        _apply(connection, run, first + index, row.draft)
+
+
+def _apply(connection: apsw.Connection, run: int, seq: int, draft: Draft) -> None:
+    match draft.fact:
+        case events.Message() | events.RunAdmitted():
+            connection.execute(_SQL["pending_insert"], (row_id(run, seq),))
+        case events.HandlerFinished(messages=messages):
+            for message in messages:
+                connection.execute(_SQL["pending_delete"], (row_id(run, message),))
+        case events.State() as fact:
+            _apply_state(connection, run, seq, fact)
+        case events.SuperstepCommitted():
+            connection.execute(
+                _SQL["run_committed"], {"superstep": draft.superstep, "seq": seq, "id": run}
+            )
+            connection.execute(_SQL["finished_delete"], (run,))
+        case events.EffectIntended(key=key):
+            connection.execute(_SQL["effect_insert"], (key, run, seq))
+        case events.EffectEnded(key=key, outcome=outcome):
+            connection.execute(_SQL["effect_end"], (outcome, seq, key))
+        case (
+            events.ModelRequested()
+            | events.ModelReplied()
+            | events.ModelUnsettled()
+            | events.BudgetHalted()
+            | events.HaltCleared()
+        ):
+            _apply_ledger(connection, run, seq, draft)
+        case _:
+            _apply_status(connection, run, draft.fact)
+
+
+def _apply_state(connection: apsw.Connection, run: int, seq: int, fact: events.State) -> None:
+    place = (run, fact.scope, fact.key)
+    if fact.change == "append":
+        connection.execute(_SQL["appended_insert"], (*place, seq))
+        return
+    connection.execute(_SQL["appended_delete"], place)
+    if fact.change == "set":
+        connection.execute(_SQL["state_set"], (*place, seq))
+    else:
+        connection.execute(_SQL["state_delete"], place)
+
+
+def _apply_ledger(connection: apsw.Connection, run: int, seq: int, draft: Draft) -> None:
+    match draft.fact:
+        case events.ModelRequested(reserved_tokens=reserved):
+            connection.execute(_SQL["hold_insert"], (row_id(run, seq), reserved, reserved))
+            _move(connection, run, held=reserved)
+        case events.ModelReplied(hold=hold, hold_status=status, tokens=tokens):
+            _end_hold(connection, run, hold, status, tokens)
+        case events.ModelUnsettled(hold=hold, outcome=outcome):
+            _end_hold(connection, run, hold, "unknown" if outcome == "unknown" else "released", 0)
+        case events.BudgetHalted(budget=name, reason=reason):
+            connection.execute(_SQL["budget_halt"], (reason, draft.at, run, name))
+        case events.HaltCleared(budget=name):
+            connection.execute(_SQL["budget_halt"], ("", 0, run, name))
+        case _:
+            raise AssertionError(draft.fact)
+
+
+def _end_hold(connection: apsw.Connection, run: int, hold: int, status: str, tokens: int) -> None:
+    counted = tokens if status == "settled" else 0
+    ended = connection.execute(_SQL["hold_end"], (status, counted, row_id(run, hold))).fetchall()
+    assert ended, f"hold {hold} of run {run} is not held"
+    reserved = ended[0][0]
+    unknown = reserved if status == "unknown" else 0
+    _move(connection, run, held=-reserved, settled=counted, unknown=unknown)
+
+
+def _move(
+    connection: apsw.Connection, run: int, *, held: int, settled: int = 0, unknown: int = 0
+) -> None:
+    connection.execute(
+        _SQL["budget_move"],
+        {"settled": settled, "held": held, "unknown": unknown, "run": run, "name": BUDGET},
+    )
+
+
+def _apply_status(connection: apsw.Connection, run: int, fact: events.Fact) -> None:
+    match fact:
+        case events.RunCompleted():
+            _set_state(connection, run, "completed")
+        case events.RunCancelled():
+            _set_state(connection, run, "cancelled")
+        case events.RunFailed(error=error, reason=reason):
+            _set_state(connection, run, "failed", error, reason)
+        case events.RunParked(code=code, reason=reason):
+            _set_state(connection, run, "parked", code, reason)
+        case events.IncarnationEnded():
+            connection.execute(_SQL["run_release"], (run,))
+        case _:
+            pass
+
+
+def _set_state(
+    connection: apsw.Connection, run: int, state: str, code: str = "", reason: str = ""
+) -> None:
+    connection.execute(
+        _SQL["run_state"], {"state": state, "code": code, "reason": reason, "id": run}
+    )

@@ -1,0 +1,256 @@
+"""The contract that every store keeps, at the level of meaning: runs, owners, journals.
+
+A store gives each fact its `seq` in the transaction that commits it, keeps the views that
+recovery needs (pending messages, state, holds, keys) in that same transaction, and refuses
+writes under an old epoch. Facts are durable when a call returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from ninelives.ids import Epoch, RunId, Seq
+from ninelives.log.events import Draft, Event
+
+RunState = Literal["running", "waiting", "parked", "failed", "completed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """What the store knows of a run without reading its journal.
+
+    `state` is `running` for owned and for interrupted runs alike; `alive` tells them apart.
+    """
+
+    id: RunId
+    number: int
+    workflow: str
+    input_fingerprint: str
+    state: RunState
+    code: str
+    reason: str
+    epoch: Epoch
+    incarnation: int
+    attempt: int
+    alive: bool
+    seq: Seq
+    superstep: int
+    committed_seq: Seq
+    admitted_at: int
+    updated_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """One process's right to write to one run, fenced by `epoch`."""
+
+    run: RunId
+    number: int
+    epoch: Epoch
+    incarnation: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Incarnation:
+    """A process that owned a run."""
+
+    number: int
+    epoch: Epoch
+    pid: int
+    host: str
+    started_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A reservation that still counts although its process is dead."""
+
+    seq: Seq
+    tokens: int
+    executor: str
+    superstep: int
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A run that is to exist: `admitted` and `started` become its first two events."""
+
+    run: RunId
+    workflow: str
+    input_fingerprint: str
+    tokens_max: int | None
+    admitted: Draft
+    started: Draft
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """Ownership, with the holds that earlier owners left behind (they stay counted)."""
+
+    owner: Owner
+    orphaned: tuple[Hold, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedElsewhere:
+    """A living process owns the run."""
+
+    pid: int
+    host: str
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The seq of the first fact that was appended; the others follow without a hole."""
+
+    first: Seq
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetRefused:
+    """The budget does not admit the call; nothing was written."""
+
+    code: Literal["BudgetHalted", "BudgetExceeded"]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTaken:
+    """The idempotency key is in use; nothing was written.
+
+    `seq` is its intent's event in `run`, `ended` that of its outcome (0 = none yet).
+    """
+
+    run: RunId
+    seq: Seq
+    ended: Seq
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """All that recovery needs, as of the last committed superstep, and what came after it.
+
+    `since` holds the facts of the superstep under way; `finished` the private work of its
+    handlers that already ended, by delivery.
+    """
+
+    row: RunRow
+    admitted: Event
+    pending: tuple[Event, ...]
+    state: tuple[Event, ...]
+    since: tuple[Event, ...]
+    finished: tuple[tuple[int, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A run's budget in tokens; `halted` is the reason, or empty."""
+
+    tokens_max: int | None
+    settled: int
+    held: int
+    unknown: int
+    halted: str
+    halted_at: int
+
+    @property
+    def committed(self) -> int:
+        """What counts against the limit: settled at actual, held and unknown at reserved."""
+        return self.settled + self.held + self.unknown
+
+
+class Store(Protocol):
+    """Durable journals and their views."""
+
+    url: str
+
+    async def open(self) -> None:
+        """Open or create the store.
+
+        Raises:
+            StoreRefused: not a database of ours, a newer version, or a network file system.
+            StoreFailed: damaged or unreadable.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of every run owned here; the runs stay resumable."""
+        ...
+
+    async def admit(self, admission: Admission) -> Owner | RunRow:
+        """Create a run and own it, in one transaction; or return the run that has the id."""
+        ...
+
+    async def claim(
+        self, run: RunId, started: Draft, *, take_over: bool, retry: bool
+    ) -> Claimed | OwnedElsewhere:
+        """Own a run whose owner is dead (or any, by `take_over`) under a new epoch.
+
+        `started` (an IncarnationStarted) is completed with epoch, attempt and orphaned holds.
+        `retry` counts a new attempt: failures of the last one are tried again.
+        """
+        ...
+
+    async def append(
+        self, owner: Owner, drafts: Sequence[Draft], *, finished: tuple[int, bytes] | None = None
+    ) -> Appended | BudgetRefused | KeyTaken:
+        """Append facts, all or none, with everything that follows from them.
+
+        `finished` keeps one handler's work privately until the superstep's commit. A crash
+        before the return leaves all or nothing.
+
+        Raises:
+            StaleEpoch: another process owns the run now; nothing was written.
+            StoreFailed: the disk is full or failing; nothing was written.
+        """
+        ...
+
+    async def act(self, run: RunId, drafts: Sequence[Draft]) -> Appended:
+        """Append a person's facts; needs no ownership."""
+        ...
+
+    async def run(self, run: RunId) -> RunRow:
+        """One run.
+
+        Raises:
+            RunNotFound: no such run.
+        """
+        ...
+
+    async def runs(self, *, limit: int, before: int | None) -> list[RunRow]:
+        """Runs, newest first; `before` is the `number` of the last one seen."""
+        ...
+
+    async def load(self, run: RunId) -> Checkpoint:
+        """Read a run's last checkpoint; its cost does not grow with the run's length."""
+        ...
+
+    async def events(self, run: RunId, *, after: int, limit: int) -> list[Event]:
+        """Read a part of the journal, in order, from the event behind `after`."""
+        ...
+
+    async def outputs(self, run: RunId, *, after: int, limit: int) -> list[Event]:
+        """Read a part of the journal's outputs only."""
+        ...
+
+    async def budget(self, run: RunId) -> Budget:
+        """Read a run's budget."""
+        ...
+
+    async def version(self) -> int:
+        """A number that changes when any process commits: cheap enough to poll."""
+        ...
+
+    def subscribe(self, run: RunId, wake: asyncio.Event) -> None:
+        """Set `wake` after each commit of this process to `run`."""
+        ...
+
+    def unsubscribe(self, run: RunId, wake: asyncio.Event) -> None:
+        """Undo `subscribe`."""
+        ...

@@ -1,0 +1,51 @@
+-- run_insert --
+-- Admits a run; the caller has checked in the same transaction that the id is free.
+INSERT INTO runs (run_id, workflow, input_fingerprint, state, epoch, incarnation, attempt,
+  owner, seq, superstep, committed_seq, admitted_at, updated_at)
+VALUES (:run_id, :workflow, :input_fingerprint, 'running', 1, 1, 1,
+  :owner, 0, 0, 1, :at, :at)
+RETURNING id;
+
+-- run_by_id --
+-- One run by its public id.
+SELECT id, run_id, workflow, input_fingerprint, state, code, reason, epoch, incarnation,
+  attempt, owner, seq, superstep, committed_seq, admitted_at, updated_at
+FROM runs WHERE run_id = ?;
+
+-- runs_page --
+-- Newest first, below a cursor on the primary key.
+SELECT id, run_id, workflow, input_fingerprint, state, code, reason, epoch, incarnation,
+  attempt, owner, seq, superstep, committed_seq, admitted_at, updated_at
+FROM runs WHERE id < ? ORDER BY id DESC LIMIT ?;
+
+-- run_advance --
+-- The owner's check and the numbering in one statement: no row means an old epoch.
+UPDATE runs SET seq = seq + :count, updated_at = :at
+WHERE id = :id AND epoch = :epoch RETURNING seq - :count;
+
+-- run_advance_any --
+-- Numbering for a person's act, which needs no ownership.
+UPDATE runs SET seq = seq + :count, updated_at = :at
+WHERE id = :id RETURNING seq - :count, incarnation;
+
+-- run_claim --
+-- Take-over: the epoch grows, all earlier owners are fenced from here on.
+UPDATE runs SET epoch = epoch + 1, incarnation = incarnation + 1,
+  attempt = attempt + :attempts, owner = :owner, state = 'running', code = '', reason = ''
+WHERE id = :id RETURNING epoch, incarnation, attempt;
+
+-- run_state --
+UPDATE runs SET state = :state, code = :code, reason = :reason WHERE id = :id;
+
+-- run_release --
+UPDATE runs SET owner = '' WHERE id = ?;
+
+-- run_committed --
+UPDATE runs SET superstep = :superstep, committed_seq = :seq WHERE id = :id;
+
+-- incarnation_insert --
+INSERT INTO incarnations (run, number, epoch, pid, host, started_at)
+VALUES (:run, :number, :epoch, :pid, :host, :at);
+
+-- incarnations_of --
+SELECT number, epoch, pid, host, started_at FROM incarnations WHERE run = ? ORDER BY number;
