@@ -295,3 +295,14 @@ class Stopped(Interrupt):
 
 class OwnershipLost(Interrupt):
     """Another process owns the run now; nothing more may be written by this one."""
+
+
+class StoreLost(Interrupt):
+    """The store could not write while a handler ran; `error` says why. The run is resumable."""
+
+    def __init__(self, error: StoreFailed) -> None:
+        super().__init__(error)
+        self.error = error
+
+    def __str__(self) -> str:
+        return str(self.error)

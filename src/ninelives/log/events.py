@@ -72,7 +72,10 @@ class IncarnationEnded(Fact):
 
 
 class RunCompleted(Fact):
-    """Terminal: no pending messages were left."""
+    """Terminal: nothing could be delivered any more. `undelivered` messages lie in the buffers
+    of fan-in edges whose other sources never sent."""
+
+    undelivered: int = 0
 
 
 class RunFailed(Fact):

@@ -63,6 +63,7 @@ class Incarnation:
     pid: int
     host: str
     started_at: int
+    code_version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,7 @@ class Checkpoint:
     state: tuple[Event, ...]
     since: tuple[Event, ...]
     finished: tuple[tuple[int, bytes], ...]
+    incarnations: tuple[Incarnation, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,6 +234,7 @@ class SqliteStore:
             state=several("state_of", {"run": row.number}),
             since=several("events_between", since),
             finished=tuple((delivery, data) for delivery, data in finished),
+            incarnations=tuple(_incarnations(connection, row.number).values()),
         )
 
     async def events(self, run: RunId, *, after: int, limit: int) -> list[Event]:
@@ -348,6 +349,7 @@ def _insert_incarnation(
         "epoch": epoch,
         "pid": started.fact.pid,
         "host": started.fact.host,
+        "code_version": started.fact.code_version,
         "at": started.at,
     }
     connection.execute(_SQL["incarnation_insert"], values)

@@ -44,8 +44,8 @@ UPDATE runs SET owner = '' WHERE id = ?;
 UPDATE runs SET superstep = :superstep, committed_seq = :seq WHERE id = :id;
 
 -- incarnation_insert --
-INSERT INTO incarnations (run, number, epoch, pid, host, started_at)
-VALUES (:run, :number, :epoch, :pid, :host, :at);
+INSERT INTO incarnations (run, number, epoch, pid, host, code_version, started_at)
+VALUES (:run, :number, :epoch, :pid, :host, :code_version, :at);
 
 -- incarnations_of --
-SELECT number, epoch, pid, host, started_at FROM incarnations WHERE run = ? ORDER BY number;
+SELECT number, epoch, pid, host, started_at, code_version FROM incarnations WHERE run = ? ORDER BY number;

@@ -29,6 +29,7 @@ CREATE TABLE incarnations (
   epoch INTEGER NOT NULL,
   pid INTEGER NOT NULL,
   host TEXT NOT NULL,
+  code_version TEXT NOT NULL,
   started_at INTEGER NOT NULL,
   PRIMARY KEY (run, number)
 ) WITHOUT ROWID, STRICT;

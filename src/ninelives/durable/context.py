@@ -1,0 +1,275 @@
+"""What a handler holds of its run: messages, outputs, state, and the durable operations.
+
+All of it is private to the handler until its superstep commits, but for effects and recorded
+operations, which are durable when their call returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import types
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
+
+from ninelives import errors, faults
+from ninelives.durable import calls, effects, models, steps
+from ninelives.durable.delivery import Branch, Delivery
+from ninelives.durable.state import View
+from ninelives.durable.usage import Model, ModelRequest
+from ninelives.ids import RunId
+from ninelives.log import events
+
+if TYPE_CHECKING:
+    from typing import Never
+
+    from typing_extensions import TypeVar as DefaultTypeVar
+
+    OutT = DefaultTypeVar("OutT", default=Never, contravariant=True)
+    WorkflowOutT = DefaultTypeVar("WorkflowOutT", default=Never, contravariant=True)
+else:
+    OutT = TypeVar("OutT")
+    WorkflowOutT = TypeVar("WorkflowOutT")
+T = TypeVar("T")
+
+RESERVE_TOKENS = 1000
+Scalar = str | int | float | bool | None
+
+
+class WorkflowContext(Generic[OutT, WorkflowOutT]):
+    """The handler's side of one delivery.
+
+    `WorkflowContext[Out]` sends messages of type Out, `WorkflowContext[Out, WorkflowOut]` also
+    yields outputs of type WorkflowOut; `Never` stands for neither.
+    """
+
+    def __class_getitem__(cls, item: object) -> object:
+        """Accept one or two arguments, as written: `typing.get_args` gives them back."""
+        return types.GenericAlias(cls, item)
+
+    def __init__(
+        self,
+        delivery: Delivery,
+        *,
+        settings: Mapping[str, Scalar],
+        models: Mapping[str, Model] | None = None,
+    ) -> None:
+        self._delivery = delivery
+        self._models = models
+        self.settings = settings
+
+    # -- where the handler stands -----------------------------------------------------------
+
+    @property
+    def run_id(self) -> RunId:
+        return self._delivery.journal.run
+
+    @property
+    def executor_id(self) -> str:
+        return self._delivery.executor
+
+    @property
+    def superstep(self) -> int:
+        """The number of the superstep under way, from 1."""
+        return self._delivery.superstep
+
+    @property
+    def incarnation(self) -> int:
+        """Which owner of the run this process is, from 1 (the one that admitted it).
+
+        Not durable: after a crash the same handler sees another number.
+        """
+        return self._delivery.journal.owner.incarnation
+
+    @property
+    def source_executor_ids(self) -> list[str]:
+        """Who sent what is being handled; several for a fan-in, none for the run's input."""
+        return list(self._delivery.sources)
+
+    def get_source_executor_id(self) -> str:
+        """The single sender.
+
+        Raises:
+            RuntimeError: there are several, or none.
+        """
+        sources = self.source_executor_ids
+        if len(sources) != 1:
+            message = f"executor {self.executor_id!r} was reached by {len(sources)} senders"
+            raise RuntimeError(message)
+        return sources[0]
+
+    # -- messages and outputs ---------------------------------------------------------------
+
+    async def send_message(self, message: OutT, target_id: str | None = None) -> None:
+        """Send a message along this executor's edges (or to one target of them).
+
+        It is recorded as it is now, routed when the handler ends, and delivered in the next
+        superstep. A crash before the superstep's commit leaves nothing of it.
+
+        Raises:
+            Unencodable: the message cannot be recorded.
+        """
+        self._delivery.check()
+        raw = self._delivery.journal.encode(message, "message")
+        self._delivery.sent.append((message, raw, target_id))
+
+    async def yield_output(self, output: WorkflowOutT) -> None:
+        """Yield an output; clients see it when the superstep has committed, and only then.
+
+        Raises:
+            Unencodable: the output cannot be recorded.
+        """
+        self._delivery.check()
+        raw = self._delivery.journal.encode(output, "output")
+        self._delivery.outputs.append(events.Output(value=raw))
+        faults.reach(faults.Boundary.OUTPUT_YIELDED)
+
+    # -- state --------------------------------------------------------------------------------
+
+    @property
+    def local(self) -> View:
+        """This executor's own state; later messages of the same superstep see it."""
+        return self._delivery.local
+
+    @property
+    def shared(self) -> View:
+        """The run's shared state as of the superstep's start, plus this handler's writes.
+
+        Concurrent writes to one key merge in delivery order: the last one stands.
+        """
+        return self._delivery.shared
+
+    def get_state(self, key: str, default: object = None) -> object:
+        """Read shared state."""
+        return self._delivery.shared.get(key, default)
+
+    def set_state(self, key: str, value: object) -> None:
+        """Write shared state; others see it in the next superstep."""
+        self._delivery.shared.set(key, value)
+
+    def append_state(self, key: str, item: object) -> None:
+        """Add an item to a list in shared state: only the item is written."""
+        self._delivery.shared.append(key, item)
+
+    def delete_state(self, key: str) -> None:
+        """Remove a key from shared state."""
+        self._delivery.shared.delete(key)
+
+    # -- durable operations -------------------------------------------------------------------
+
+    async def step(
+        self,
+        function: Callable[..., Awaitable[T]] | Callable[..., T],
+        *args: object,
+        key: str | None = None,
+        name: str | None = None,
+        **kwargs: object,
+    ) -> T:
+        """Run a computation once: after a crash its recorded result is returned.
+
+        A synchronous function runs in a thread. A crash before the return may run it again, so
+        acts on the outside world belong into `effect`. `key` tells equal calls apart.
+
+        Raises:
+            StepFailed: it raised; the same again on replay.
+            Unencodable: arguments or result cannot be recorded.
+        """
+        calls.refuse_nested("step")
+        label = name or (calls.name_of(function) if key is None else "step")
+        label = label if key is None else f"{label}:{key}"
+        result = await steps.run(self._delivery, function, args, kwargs, name=label)
+        return cast("T", result)
+
+    async def model(  # noqa: PLR0913 - each is one setting of the call
+        self,
+        model: str | Model,
+        prompt: str,
+        *,
+        system: str = "",
+        deadline_seconds: float | None = None,
+        reserve_tokens: int = RESERVE_TOKENS,
+        max_output_tokens: int | None = None,
+    ) -> str:
+        """Ask a model once, through the ledger; a recorded reply is never paid for again.
+
+        The hold of `reserve_tokens` is durable before the request, reply and settlement in one
+        transaction after it. A crash in between leaves the hold counted, and asks again.
+
+        Raises:
+            ModelRefused: the provider refused for certain.
+            ModelUnavailable: no installed package knows the model's name.
+        """
+        calls.refuse_nested("model")
+        found = models.resolve(model, self._models) if isinstance(model, str) else model
+        request = ModelRequest(
+            model=model if isinstance(model, str) else found.name,
+            prompt=prompt,
+            system=system,
+            max_output_tokens=max_output_tokens,
+        )
+        call = models.ModelCall(found, request, reserve_tokens, deadline_seconds)
+        return await models.ask(self._delivery, call)
+
+    async def effect(
+        self,
+        function: Callable[..., Awaitable[T]] | Callable[..., T],
+        *args: object,
+        key: str,
+        reconcile: Callable[[str], object] | None = None,
+        idempotent_downstream: bool = False,
+    ) -> T:
+        """Act on the outside world once, under the idempotency key `{run_id}:{key}`.
+
+        The intent is durable before the call, the outcome when this returns. `function` gets
+        the full key if it has a parameter named `key`. After a crash in between, `reconcile`
+        (given the full key) is asked; without an answer the run parks, unless the receiver is
+        declared to deduplicate (`idempotent_downstream`), and then it is sent again.
+
+        Raises:
+            EffectRefused: the other side said no.
+            EffectFailed: it was sent, and its result is unusable or was not learned.
+            KeyConflict: the key was used for another effect; nothing was sent.
+            Unencodable: the arguments cannot be recorded; nothing was sent.
+        """
+        calls.refuse_nested("effect")
+        effect = effects.Effect(
+            function=function,
+            args=args,
+            key=f"{self.run_id}:{key}",
+            reconcile=reconcile,
+            idempotent_downstream=idempotent_downstream,
+        )
+        return cast("T", await effects.perform(self._delivery, effect))
+
+    async def gather(
+        self, *branches: Awaitable[object] | Callable[[], Awaitable[object]]
+    ) -> list[object]:
+        """Await several lines of work side by side, each with a branch of its own.
+
+        On replay each branch finds its own records, in whichever order they finish. All run to
+        their end; then the first failure (in their order) is raised.
+        """
+        parent = self._delivery.branch()
+        number, parent.gathers = parent.gathers, parent.gathers + 1
+        prefix = f"{parent.path}/" if parent.path else ""
+        tasks = [
+            self._spawn(work, Branch(f"{prefix}{number}.{index}"))
+            for index, work in enumerate(branches)
+        ]
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        failures = [result for result in results if isinstance(result, BaseException)]
+        for failure in failures:
+            if isinstance(failure, errors.Interrupt):
+                raise failure
+        if failures:
+            raise failures[0]
+        return cast("list[object]", results)
+
+    def _spawn(
+        self, work: Awaitable[object] | Callable[[], Awaitable[object]], branch: Branch
+    ) -> asyncio.Task[object]:
+        async def run() -> object:
+            self._delivery.enter(branch)
+            return await (work() if callable(work) else work)
+
+        return asyncio.create_task(run(), context=contextvars.copy_context())

@@ -1,0 +1,198 @@
+"""One handling of one delivered message: its records, its branches, and its private work.
+
+What a handler sends, yields and changes is kept here, unseen by anybody, until its superstep
+commits. Facts that need no commit of their own (`Replayed` notes) wait here for the next one.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import msgspec
+
+from ninelives import clock, errors
+from ninelives.durable.journal import Journal
+from ninelives.durable.replay import Found, Kind, Record, Replay
+from ninelives.durable.state import View
+from ninelives.ids import Seq
+from ninelives.log import events
+from ninelives.log.events import Fact, Place
+from ninelives.store.base import Appended, BudgetRefused, KeyTaken
+
+_TURNS = 20
+_replace = msgspec.structs.replace
+
+
+@dataclass(slots=True)
+class Branch:
+    """A line of calls inside a handler; `ctx.gather` opens new ones."""
+
+    path: str = ""
+    gathers: int = 0
+    under_way: list[Call] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A durable operation that is being carried out."""
+
+    overlapped: bool = False
+
+
+_branch: contextvars.ContextVar[Branch] = contextvars.ContextVar("ninelives_branch")
+
+
+@dataclass(slots=True)
+class Delivery:
+    """The state of one handling, from delivery to the superstep's commit."""
+
+    id: int
+    messages: tuple[int, ...]
+    sources: tuple[str, ...]
+    executor: str
+    superstep: int
+    journal: Journal
+    replay: Replay
+    shared: View
+    local: View
+    coarse: bool = False
+    stopping: StopSignal = field(default_factory=lambda: StopSignal())
+    root: Branch = field(default_factory=Branch)
+    notes: list[Fact] = field(default_factory=list)
+    at_commit: list[Fact] = field(default_factory=list)
+    outputs: list[Fact] = field(default_factory=list)
+    sent: list[tuple[object, msgspec.Raw, str | None]] = field(default_factory=list)
+    interrupt: errors.Interrupt | None = None
+
+    def branch(self) -> Branch:
+        """The branch that the running task belongs to."""
+        return _branch.get(self.root)
+
+    def enter(self, branch: Branch) -> None:
+        """Make the running task (and what it starts) belong to `branch`."""
+        _branch.set(branch)
+
+    def find(self, kind: Kind, name: str, fingerprint: str) -> Found:
+        """Number a call and look for its record."""
+        self.check()
+        if self.coarse and kind != "effect":
+            number = self.replay.number
+            return Found(number(kind, self.branch().path, name, fingerprint), None)
+        return self.replay.find(kind, self.branch().path, name, fingerprint)
+
+    def check(self) -> None:
+        """Unwind the handler if it was interrupted before, or if the process is to stop."""
+        if self.interrupt is not None:
+            raise self.interrupt
+        if self.stopping.requested:
+            raise errors.Stopped
+
+    def unwind(self, interrupt: errors.Interrupt) -> errors.Interrupt:
+        """Remember why the handler ends here, should user code swallow it."""
+        if self.interrupt is None:
+            self.interrupt = interrupt
+        return interrupt
+
+    def park(self, code: str, reason: str) -> errors.Interrupt:
+        """The interrupt that parks the run for a person."""
+        return self.unwind(errors.Parked(code, reason))
+
+    @asynccontextmanager
+    async def call(self) -> AsyncIterator[Call]:
+        """Mark an operation as under way in its branch, and whether others ran beside it."""
+        branch, call = self.branch(), Call()
+        branch.under_way.append(call)
+        if len(branch.under_way) > 1:
+            for each in branch.under_way:
+                each.overlapped = True
+        try:
+            yield call
+        finally:
+            branch.under_way.remove(call)
+
+    async def require_no_leftovers(self, what: str) -> None:
+        """Let siblings ask for their records first; then a leftover record is a divergence.
+
+        Raises:
+            Parked: the branch holds records that this code does not ask for.
+        """
+        branch = self.branch()
+        for _ in range(_TURNS):
+            if not self._unasked(branch):
+                return
+            await clock.sleep(0)
+        left = self._unasked(branch)
+        if left:
+            raise self.park("Divergence", self._diverged(what, left))
+
+    def _unasked(self, branch: Branch) -> list[Record]:
+        if self.coarse:
+            return [
+                left for left in self.replay.leftovers(branch.path) if left.kind == "effect"
+            ]
+        left = self.replay.leftovers(branch.path)
+        return [each for each in left if each.kind == "effect" or not each.place.concurrent]
+
+    def _diverged(self, what: str, left: list[Record]) -> str:
+        first = left[0]
+        name = first.intent.key if first.intent is not None else first.place.name
+        return (
+            f"executor {self.executor!r} asks for {what}, which is not recorded, while its "
+            f"recorded {first.kind} {name!r} (event {first.seq}) was not asked for: the code "
+            "took another path than before. Restore the code that recorded it, then resume"
+        )
+
+    def note(self, found: Found, operation: Literal["step", "model", "effect"]) -> None:
+        """Note that a record answered a call; durable with the next commit."""
+        record = found.record
+        assert record is not None
+        key = record.intent.key if record.intent is not None else ""
+        self.notes.append(
+            events.Replayed(
+                operation=operation,
+                place=found.place,
+                of=record.outcome_seq or record.seq,
+                key=key,
+                drift=found.drift,
+            )
+        )
+
+    def placed(self, place: Place, call: Call) -> Place:
+        """The place with what is known by now of its neighbours."""
+        return _replace(place, concurrent=True) if call.overlapped else place
+
+    async def append(self, *facts: Fact) -> Seq:
+        """Append facts of this delivery, the waiting notes first; returns the first fact's seq."""
+        notes, self.notes = self.notes, []
+        try:
+            first = await self.journal.append(
+                [*notes, *facts], superstep=self.superstep, executor=self.executor
+            )
+        except errors.Interrupt as interrupt:
+            raise self.unwind(interrupt) from None
+        return Seq(first + len(notes))
+
+    async def offer(self, fact: Fact) -> Appended | BudgetRefused | KeyTaken:
+        """Append one fact that may be refused; the notes stay when it is."""
+        notes = list(self.notes)
+        try:
+            result = await self.journal.offer(
+                [*notes, fact], superstep=self.superstep, executor=self.executor
+            )
+        except errors.Interrupt as interrupt:
+            raise self.unwind(interrupt) from None
+        if isinstance(result, Appended):
+            del self.notes[: len(notes)]
+            return replace(result, first=Seq(result.first + len(notes)))
+        return result
+
+
+@dataclass(slots=True)
+class StopSignal:
+    """Set once when the process is to end in an orderly way."""
+
+    requested: bool = False

@@ -1,0 +1,322 @@
+"""Effects: acts on the outside world that happen once, whatever dies.
+
+The intent is durable before the act, the outcome after it. An intent without an outcome is
+*unknown*: the other side is asked (`reconcile`) before anything is sent again. A second send
+is allowed only under the same key, and only where the receiver deduplicates or where no request
+of a proven-dead owner can be in flight any more; else the run parks for a person.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ninelives import codec, errors, faults
+from ninelives.durable import calls
+from ninelives.durable.delivery import Delivery
+from ninelives.durable.replay import Found, Record
+from ninelives.log import events
+from ninelives.log.events import Place
+from ninelives.store.base import Appended, KeyTaken
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The other side knows the key: the effect has happened, with `result`."""
+
+    result: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The other side does not know the key.
+
+    `final`: it never will, unless somebody sends again (no request can still be under way).
+    """
+
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CannotTell:
+    """The other side gave no usable answer."""
+
+    why: str = ""
+
+
+Answer: TypeAlias = Applied | Absent | CannotTell
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """An effect as the handler asks for it; `key` is the full idempotency key."""
+
+    function: Callable[..., object]
+    args: tuple[object, ...]
+    key: str
+    reconcile: Callable[[str], object] | None = None
+    idempotent_downstream: bool = False
+    kwargs: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return calls.name_of(self.function)
+
+
+async def perform(delivery: Delivery, effect: Effect) -> object:
+    """Carry out an effect, adopt what is known of it, or park the run.
+
+    Raises:
+        EffectRefused: the other side said no; recorded, never sent again.
+        EffectFailed: it was sent, and its result cannot be used, or its outcome was not learned.
+        KeyConflict: the key belongs to another effect; nothing was sent.
+        Unencodable: the arguments cannot be recorded; nothing was sent.
+        Parked: the outcome is unknown and nobody can be asked.
+    """
+    delivery.check()
+    record = delivery.replay.effect(effect.key)
+    if record is None:
+        return await _first(delivery, effect)
+    fingerprint = calls.fingerprint(delivery, _what(effect), effect.args, effect.kwargs)
+    drift = fingerprint != record.place.fingerprint
+    if record.taken and drift:
+        raise errors.KeyConflict(
+            effect.key, delivery.journal.run, record.place.fingerprint, fingerprint
+        )
+    record.taken = True
+    return await _known(delivery, effect, Found(record.place, record, drift))
+
+
+def _what(effect: Effect) -> str:
+    return f"effect {effect.key!r}"
+
+
+async def _first(delivery: Delivery, effect: Effect) -> object:
+    await delivery.require_no_leftovers(_what(effect))
+    fingerprint = calls.fingerprint(delivery, _what(effect), effect.args, effect.kwargs)
+    arguments = delivery.journal.sized(
+        codec.encode_arguments(effect.args, effect.kwargs, delivery.journal.registry),
+        f"{_what(effect)}: arguments",
+    )
+    found = delivery.find("effect", effect.name, fingerprint)
+    async with delivery.call() as call:
+        place = delivery.placed(found.place, call)
+        intent = events.EffectIntended(place=place, key=effect.key, arguments=arguments)
+        result = await delivery.offer(intent)
+        if isinstance(result, KeyTaken):
+            return await _taken(delivery, effect, place, result)
+        assert isinstance(result, Appended), result
+        record = Record(
+            "effect", place, result.first, delivery.journal.owner.incarnation, intent, taken=True
+        )
+        delivery.replay.records.append(record)
+        faults.reach(faults.Boundary.EFFECT_INTENDED)
+        return await _dispatch(delivery, effect, record)
+
+
+async def _taken(delivery: Delivery, effect: Effect, place: Place, taken: KeyTaken) -> object:
+    """The key was used elsewhere: by an earlier delivery of this run, or by another run."""
+    store = delivery.journal.store
+    intent = (await store.events(taken.run, after=taken.seq - 1, limit=1))[0]
+    assert isinstance(intent.fact, events.EffectIntended)
+    recorded = intent.fact.place
+    same = recorded.fingerprint == place.fingerprint and recorded.name == place.name
+    if taken.run != delivery.journal.run or not same:
+        raise errors.KeyConflict(
+            effect.key,
+            taken.run,
+            f"{recorded.name} {recorded.fingerprint}",
+            f"{place.name} {place.fingerprint}",
+        )
+    record = Record("effect", recorded, taken.seq, intent.incarnation, intent.fact, taken=True)
+    if taken.ended:
+        ended = (await store.events(taken.run, after=taken.ended - 1, limit=1))[0]
+        assert isinstance(ended.fact, events.EffectEnded)
+        record.outcome, record.outcome_seq = ended.fact, ended.seq
+    elif effect.key in delivery.journal.dispatched:
+        reason = f"effect {effect.key!r} is under way in another handler of this run"
+        raise errors.EffectFailed(effect.key, "not sent", "KeyInUse", reason)
+    delivery.replay.records.append(record)
+    return await _known(delivery, effect, Found(place, record))
+
+
+async def _known(delivery: Delivery, effect: Effect, found: Found) -> object:
+    """Answer from the record, or settle what the record leaves open."""
+    assert found.record is not None
+    outcome = found.record.outcome
+    match outcome:
+        case events.EffectEnded(outcome="confirmed"):
+            delivery.note(found, "effect")
+            return delivery.journal.decode(outcome.result)
+        case events.EffectEnded(outcome="refused"):
+            delivery.note(found, "effect")
+            raise errors.EffectRefused(outcome.message)
+        case events.EffectEnded(outcome="failed"):
+            delivery.note(found, "effect")
+            raise _unusable(effect.key, outcome)
+        case _:
+            async with delivery.call():
+                return await _settle(delivery, effect, found.record)
+
+
+def _unusable(key: str, outcome: events.EffectEnded) -> errors.EffectFailed:
+    return errors.EffectFailed(key, "done, result unusable", outcome.error, outcome.message)
+
+
+async def _settle(delivery: Delivery, effect: Effect, record: Record) -> object:
+    """Ask the other side what became of the key; send again only where that is safe."""
+    answer = await _ask(effect)
+    if isinstance(answer, Applied):
+        return await _adopt(delivery, effect, record, answer)
+    why = _may_send_again(delivery, effect, record, answer)
+    if not why:
+        raise delivery.park("OutcomeUnknown", _unknown(effect, answer))
+    intent = record.intent
+    assert intent is not None
+    # The append is the ownership check just before the dispatch.
+    await delivery.append(
+        events.EffectResent(place=record.place, key=effect.key, intent=record.seq, why=why)
+    )
+    return await _dispatch(delivery, effect, record)
+
+
+async def _ask(effect: Effect) -> Answer:
+    if effect.reconcile is None:
+        return CannotTell("it has no reconcile")
+    try:
+        with calls.nested(f"reconcile of {effect.key!r}"):
+            answer = await calls.invoke(effect.reconcile, (effect.key,), {})
+    except Exception as error:  # noqa: BLE001 - whatever it is, nothing was learned
+        return CannotTell(f"reconcile raised {type(error).__name__}: {error}")
+    faults.reach(faults.Boundary.RECONCILE_ANSWERED)
+    if isinstance(answer, Applied | Absent | CannotTell):
+        return answer
+    return CannotTell(f"reconcile returned {answer!r} instead of Applied, Absent or CannotTell")
+
+
+async def _adopt(
+    delivery: Delivery, effect: Effect, record: Record, answer: Applied
+) -> object:
+    try:
+        raw = delivery.journal.encode(answer.result, f"reconciled result of {effect.key!r}")
+    except errors.Unencodable as error:
+        raise delivery.park("OutcomeUnknown", f"{_what(effect)} happened, but {error}") from error
+    ended = events.EffectEnded(
+        place=record.place,
+        key=effect.key,
+        intent=record.seq,
+        outcome="confirmed",
+        by="reconcile",
+        result=raw,
+    )
+    await _end(delivery, record, ended)
+    return delivery.journal.decode(raw)
+
+
+def _may_send_again(
+    delivery: Delivery, effect: Effect, record: Record, answer: Absent | CannotTell
+) -> str:
+    """Why a second send under the same key does no harm; empty = it might."""
+    if effect.idempotent_downstream:
+        return "the receiver deduplicates by key"
+    ours = record.incarnation == delivery.journal.owner.incarnation
+    if isinstance(answer, Absent) and answer.final and (ours or delivery.journal.owner_dead):
+        return "the receiver does not know the key, and no request can be in flight"
+    return ""
+
+
+def _unknown(effect: Effect, answer: Absent | CannotTell) -> str:
+    asked = (
+        answer.why or "the other side cannot tell"
+        if isinstance(answer, CannotTell)
+        else "the other side does not know the key yet, but a request may still be in flight"
+    )
+    return (
+        f"effect {effect.name} with key {effect.key!r} was begun and its outcome is unknown: "
+        f"{asked}. Find out whether it happened before anything is sent again"
+    )
+
+
+async def _dispatch(delivery: Delivery, effect: Effect, record: Record) -> object:
+    """Call the function with the recorded arguments, and record what came of it."""
+    assert record.intent is not None
+    args, kwargs = codec.decode_arguments(record.intent.arguments, delivery.journal.registry)
+    given = {**kwargs, "key": effect.key} if _takes_key(effect.function) else kwargs
+    delivery.journal.dispatched.add(effect.key)
+    try:
+        with calls.nested(_what(effect)):
+            result = await calls.invoke(effect.function, args, given)
+    except errors.EffectRefused as refused:
+        ended = _ended(record, "refused", refused)
+        await _end(delivery, record, ended)
+        raise
+    except asyncio.CancelledError as cancelled:
+        await _end(delivery, record, _ended(record, "unknown", cancelled))
+        raise
+    except Exception as error:
+        await _end(delivery, record, _ended(record, "unknown", error))
+        return await _after_error(delivery, effect, record, error)
+    finally:
+        delivery.journal.dispatched.discard(effect.key)
+    faults.reach(faults.Boundary.EFFECT_DONE)
+    return await _confirm(delivery, effect, record, result)
+
+
+async def _confirm(delivery: Delivery, effect: Effect, record: Record, result: object) -> object:
+    try:
+        raw = delivery.journal.encode(result, f"result of effect {effect.key!r}")
+    except errors.Unencodable as error:
+        # It has happened: local trouble is never a reason to send again.
+        ended = _ended(record, "failed", error)
+        await _end(delivery, record, ended)
+        raise _unusable(effect.key, ended) from error
+    await _end(
+        delivery,
+        record,
+        events.EffectEnded(
+            place=record.place, key=effect.key, intent=record.seq, outcome="confirmed", result=raw
+        ),
+    )
+    faults.reach(faults.Boundary.EFFECT_RECORDED)
+    return delivery.journal.decode(raw)
+
+
+async def _after_error(
+    delivery: Delivery, effect: Effect, record: Record, error: Exception
+) -> object:
+    """The function raised: the act may have happened all the same, so ask at once."""
+    answer = await _ask(effect)
+    if isinstance(answer, Applied):
+        return await _adopt(delivery, effect, record, answer)
+    failed = errors.EffectFailed(effect.key, "unknown", type(error).__name__, str(error))
+    if _may_send_again(delivery, effect, record, answer):
+        raise failed from error  # the run fails; `resume` may send again under the same key
+    raise delivery.park("OutcomeUnknown", f"{failed}. {_unknown(effect, answer)}") from error
+
+
+def _ended(record: Record, outcome: str, error: BaseException) -> events.EffectEnded:
+    assert record.intent is not None
+    return events.EffectEnded(
+        place=record.place,
+        key=record.intent.key,
+        intent=record.seq,
+        outcome=outcome,  # type: ignore[arg-type]
+        error=type(error).__name__,
+        message=str(error),
+    )
+
+
+async def _end(delivery: Delivery, record: Record, ended: events.EffectEnded) -> None:
+    record.outcome_seq = await delivery.append(ended)
+    record.outcome = ended
+
+
+def _takes_key(function: Callable[..., object]) -> bool:
+    try:
+        parameter = inspect.signature(function).parameters.get("key")
+    except (TypeError, ValueError):
+        return False
+    return parameter is not None and parameter.kind is not parameter.POSITIONAL_ONLY
