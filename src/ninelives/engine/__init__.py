@@ -1,0 +1,1 @@
+"""Runs workflows: supersteps, ownership, recovery."""

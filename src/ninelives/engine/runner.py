@@ -1,0 +1,148 @@
+"""Carries one owned run from superstep to superstep until it ends, parks, fails or is stopped."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ninelives import errors, faults
+from ninelives.durable.context import Scalar
+from ninelives.durable.delivery import StopSignal
+from ninelives.durable.journal import Journal
+from ninelives.durable.usage import Model
+from ninelives.engine import superstep
+from ninelives.engine.position import Due, Position
+from ninelives.engine.superstep import Committed, Failure, Superstep
+from ninelives.log import events
+from ninelives.log.events import Fact
+
+logger = logging.getLogger(__name__)
+
+State = Literal[
+    "running", "interrupted", "waiting", "parked", "completed", "failed", "cancelled"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a run stands; `code` names the condition behind `parked` and `failed`."""
+
+    state: State
+    code: str = ""
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Runner:
+    """The work of one owner on one run."""
+
+    position: Position
+    journal: Journal
+    settings: Mapping[str, Scalar]
+    models: Mapping[str, Model]
+    coarse: bool
+    stopping: StopSignal
+    reload: Callable[[], Awaitable[Position]] | None = None
+    status: Status = field(default_factory=lambda: Status("running"))
+
+    async def drive(self) -> Status:
+        """Run to the end; every way out but lost ownership and a lost store is recorded.
+
+        Raises:
+            StaleEpoch: another process took the run over; nothing more was written.
+            StoreFailed: the store cannot be written; the run stays resumable.
+        """
+        try:
+            await self._supersteps()
+        except errors.OwnershipLost as lost:
+            owner = self.journal.owner
+            raise errors.StaleEpoch(owner.run, owner.epoch) from lost
+        except errors.StoreLost as lost:
+            raise lost.error from lost
+        return self.status
+
+    async def _supersteps(self) -> None:
+        halted = (await self.journal.store.budget(self.journal.run)).halted
+        if halted:
+            await self._park("BudgetHalted", halted, [])
+        while self.status.state == "running":
+            if self.stopping.requested:
+                await self._let_go()
+                return
+            due = self.position.due()
+            limit = self.position.workflow.max_iterations
+            if limit is not None and self.position.superstep >= limit:
+                error = errors.IterationsExceeded(self.journal.run, limit)
+                await self._fail(error.code, str(error), [])
+                return
+            await self._superstep(due)
+
+    async def _superstep(self, due: list[Due]) -> None:
+        step = Superstep(
+            position=self.position,
+            journal=self.journal,
+            settings=self.settings,
+            models=self.models,
+            stopping=self.stopping,
+            coarse=self.coarse,
+            end=lambda: [events.IncarnationEnded(cause="completed")],
+        )
+        outcome = await step.run(due)
+        if isinstance(outcome, Committed):
+            if outcome.completed:
+                self.status = Status("completed")
+                faults.reach(faults.Boundary.RUN_ENDED)
+            elif self.reload is not None:
+                self.position = await self.reload()
+            return
+        await self._unfinished(outcome)
+
+    async def _unfinished(self, failures: list[Failure]) -> None:
+        """Decide what the run becomes, from the worst that happened to its handlers."""
+        for failure in failures:
+            if isinstance(failure.error, errors.OwnershipLost | errors.StoreLost):
+                raise failure.error
+        parked = [each.error for each in failures if isinstance(each.error, errors.Parked)]
+        failed = [each for each in failures if not isinstance(each.error, errors.Interrupt)]
+        for failure in failures:
+            described = [superstep.describe(failure)] if failure in failed else []
+            facts: list[Fact] = [*failure.delivery.notes, *described]
+            if facts:
+                await self._append(facts, failure.delivery.executor)
+        if parked:
+            await self._park(parked[0].code, parked[0].reason, failures)
+        elif failed:
+            error = failed[0].error
+            where = failed[0].delivery.executor
+            code = error.code if isinstance(error, errors.NineLivesError) else type(error).__name__
+            await self._fail(code, f"executor {where!r}: {error}", failures)
+        else:
+            await self._let_go()
+
+    async def _park(self, code: str, reason: str, failures: list[Failure]) -> None:
+        where = failures[0].delivery.executor if failures else ""
+        await self._append(
+            [events.RunParked(code=code, reason=reason), events.IncarnationEnded(cause="parked")],
+            where,
+        )
+        self.status = Status("parked", code, reason)
+
+    async def _fail(self, code: str, reason: str, failures: list[Failure]) -> None:
+        where = failures[0].delivery.executor if failures else ""
+        await self._append(
+            [events.RunFailed(error=code, reason=reason), events.IncarnationEnded(cause="failed")],
+            where,
+        )
+        self.status = Status("failed", code, reason)
+
+    async def _let_go(self) -> None:
+        """Stop in an orderly way: the run stays unfinished, and anybody may resume it."""
+        await self._append([events.IncarnationEnded(cause="stopped")], "")
+        reason = f"stopped; go on with `ninelives resume {self.journal.run}`"
+        self.status = Status("interrupted", "Stopped", reason)
+
+    async def _append(self, facts: list[Fact], executor: str) -> None:
+        number = self.position.superstep + 1
+        await self.journal.append(facts, superstep=number, executor=executor)

@@ -1,0 +1,95 @@
+"""Where a workflow lives: `module:attribute` or `path.py:attribute`, recorded with each run.
+
+The attribute is a Workflow, a WorkflowBuilder, or a function without arguments that returns one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pathlib
+import sys
+import types
+
+import msgspec
+
+from ninelives import errors
+from ninelives.graph.builder import WorkflowBuilder
+from ninelives.graph.workflow import Workflow
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """A workflow's address. `location` is a module's name or a file's absolute path;
+    `import_path` is the folder from which it is imported."""
+
+    location: str
+    attribute: str
+    import_path: str = ""
+
+    @property
+    def text(self) -> str:
+        return f"{self.location}:{self.attribute}"
+
+
+def parse(text: str, *, folder: pathlib.Path) -> Target:
+    """Read a target as written on a command line in `folder`.
+
+    Raises:
+        TargetInvalid: it is not of either form, or the file does not exist.
+    """
+    location, separator, attribute = text.rpartition(":")
+    if not separator or not location or not attribute.isidentifier():
+        raise errors.TargetInvalid(text, "it names no attribute")
+    if not location.endswith(".py"):
+        return Target(location=location, attribute=attribute, import_path=str(folder))
+    path = (folder / location).resolve()
+    if not path.is_file():
+        raise errors.TargetInvalid(text, f"there is no file {path}")
+    return Target(location=str(path), attribute=attribute, import_path=str(path.parent))
+
+
+def load(target: Target) -> Workflow:
+    """Import a target.
+
+    Raises:
+        TargetInvalid: it cannot be found, or is no workflow. Errors inside it pass unchanged.
+    """
+    if target.import_path and target.import_path not in sys.path:
+        sys.path.insert(0, target.import_path)
+    module = _module(target)
+    value: object = getattr(module, target.attribute, None)
+    if value is None:
+        raise errors.TargetInvalid(target.text, f"it has no attribute {target.attribute!r}")
+    if callable(value) and not isinstance(value, Workflow | WorkflowBuilder):
+        value = value()
+    if isinstance(value, WorkflowBuilder):
+        value = value.build()
+    if not isinstance(value, Workflow):
+        raise errors.TargetInvalid(target.text, f"it is a {type(value).__name__}, not a Workflow")
+    return value
+
+
+def _module(target: Target) -> types.ModuleType:
+    if not target.location.endswith(".py"):
+        try:
+            return importlib.import_module(target.location)
+        except ModuleNotFoundError as error:
+            if error.name is None or not target.location.startswith(error.name):
+                raise
+            raise errors.TargetInvalid(target.text, f"there is no module {error.name!r}") from None
+    path = pathlib.Path(target.location)
+    present = sys.modules.get(path.stem)
+    if present is not None and getattr(present, "__file__", None) == target.location:
+        return present
+    name = path.stem if present is None else f"ninelives_target_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise errors.TargetInvalid(target.text, f"there is no file {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
