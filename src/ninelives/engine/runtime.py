@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import pathlib
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -373,8 +372,3 @@ def _refuse_other_work(present: RunRow, workflow: str, fingerprint: str) -> None
         raise errors.RunConflict(present.id, "workflow", present.workflow, workflow)
     if present.input_fingerprint != fingerprint:
         raise errors.RunConflict(present.id, "input", present.input_fingerprint, fingerprint)
-
-
-def here() -> pathlib.Path:
-    """The working directory, from which targets on a command line are read."""
-    return pathlib.Path.cwd()

@@ -15,22 +15,17 @@ import msgspec
 from ninelives.ids import RunId, Seq
 from ninelives.log import events
 from ninelives.log.events import Draft
-from ninelives.store import queries
+from ninelives.store import queries, rows
 from ninelives.store.base import Budget, BudgetRefused, KeyTaken
+from ninelives.store.rows import row_id
 
 BUDGET = "run"
-SHIFT = 32
 _SQL = queries.load("sqlite")
 _encode = msgspec.json.Encoder().encode
 
 
-def row_id(run: int, seq: int) -> int:
-    """The key under which a run's event lies: all events of a run are neighbours."""
-    return run << SHIFT | seq
-
-
 @dataclass(frozen=True, slots=True)
-class Row:
+class Prepared:
     """A draft that is ready to be written: encoded before the transaction begins."""
 
     draft: Draft
@@ -38,23 +33,23 @@ class Row:
     data: bytes
 
 
-def prepare(drafts: Sequence[Draft]) -> list[Row]:
+def prepare(drafts: Sequence[Draft]) -> list[Prepared]:
     """Encode drafts outside the transaction."""
-    return [Row(draft, events.KIND_OF[type(draft.fact)], _encode(draft.fact)) for draft in drafts]
+    return [Prepared(draft, events.KIND_OF[type(draft.fact)], _encode(draft.fact)) for draft in drafts]
 
 
 def refusal(
-    connection: apsw.Connection, run: int, rows: Sequence[Row]
+    connection: apsw.Connection, run: int, prepared: Sequence[Prepared]
 ) -> BudgetRefused | KeyTaken | None:
     """Whether a fact may not be written: asked before anything is."""
-    for row in rows:
+    for row in prepared:
         match row.draft.fact:
             case events.ModelRequested(reserved_tokens=reserve):
-                refused = _admits(read_budget(connection, run), reserve)
+                refused = _admits(rows.budget(connection, run, BUDGET), reserve)
                 if refused is not None:
                     return refused
             case events.EffectIntended(key=key):
-                found = connection.execute(_SQL["effect_of"], (key,)).fetchone()
+                found = rows.one(connection, "effect_of", (key,))
                 if found is not None:
                     return KeyTaken(RunId(found[1]), Seq(found[2]), Seq(found[3]), found[4])
             case _:
@@ -74,12 +69,8 @@ def _admits(budget: Budget, reserve: int) -> BudgetRefused | None:
     return None
 
 
-def read_budget(connection: apsw.Connection, run: int) -> Budget:
-    return Budget(*connection.execute(_SQL["budget_of"], (run, BUDGET)).fetchall()[0])
-
-
 def write(
-    connection: apsw.Connection, run: int, incarnation: int, first: int, rows: Sequence[Row]
+    connection: apsw.Connection, run: int, incarnation: int, first: int, prepared: Sequence[Prepared]
 ) -> None:
     """Insert the events from seq `first` on and change the views accordingly."""
     connection.executemany(
@@ -94,10 +85,10 @@ def write(
                 incarnation,
                 row.data,
             )
-            for index, row in enumerate(rows)
+            for index, row in enumerate(prepared)
         ],
     )
-    for index, row in enumerate(rows):
+    for index, row in enumerate(prepared):
         _apply(connection, run, first + index, row.draft)
 
 
@@ -162,9 +153,9 @@ def _apply_ledger(connection: apsw.Connection, run: int, seq: int, draft: Draft)
 
 def _end_hold(connection: apsw.Connection, run: int, hold: int, status: str, tokens: int) -> None:
     counted = tokens if status == "settled" else 0
-    ended = connection.execute(_SQL["hold_end"], (status, counted, row_id(run, hold))).fetchall()
-    assert ended, f"hold {hold} of run {run} is not held"
-    reserved = ended[0][0]
+    ended = rows.one(connection, "hold_end", (status, counted, row_id(run, hold)))
+    assert ended is not None, f"hold {hold} of run {run} is not held"
+    reserved = ended[0]
     unknown = reserved if status == "unknown" else 0
     _move(connection, run, held=-reserved, settled=counted, unknown=unknown)
 

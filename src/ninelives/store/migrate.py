@@ -39,7 +39,7 @@ def migrate(connection: apsw.Connection, store: str) -> None:
 def _version(connection: apsw.Connection, store: str) -> int:
     application = connection.pragma("application_id")
     version = int(str(connection.pragma("user_version")))
-    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()[0][0]
+    tables = bool(connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall())
     if application != APPLICATION_ID and tables:
         raise errors.StoreRefused(store, "the file is another program's database; choose another")
     if version > SCHEMA:
@@ -48,6 +48,6 @@ def _version(connection: apsw.Connection, store: str) -> int:
             f"the file has schema {version}, this ninelives knows up to {SCHEMA}; "
             "upgrade ninelives",
         )
-    if version == SCHEMA and tables == 0:
+    if version == SCHEMA and not tables:
         raise errors.StoreFailed(store, "its tables are missing; restore the file from a backup")
     return version

@@ -20,7 +20,7 @@ from ninelives import errors
 from ninelives.ids import Epoch, RunId, Seq
 from ninelives.log import events
 from ninelives.log.events import Draft, Event
-from ninelives.store import apply, migrate, owners, queries
+from ninelives.store import apply, migrate, owners, rows
 from ninelives.store.base import (
     Admission,
     Appended,
@@ -28,7 +28,6 @@ from ninelives.store.base import (
     BudgetRefused,
     Checkpoint,
     Claimed,
-    Hold,
     Incarnation,
     KeyTaken,
     OwnedElsewhere,
@@ -40,8 +39,6 @@ from ninelives.store.writer import Writer, store_error
 T = TypeVar("T")
 _BUSY_MS = 60_000
 _STALE = object()
-_DECODERS = {kind: msgspec.json.Decoder(fact) for kind, fact in events.KINDS.items()}
-_SQL = queries.load("sqlite")
 
 
 class SqliteStore:
@@ -91,16 +88,16 @@ class SqliteStore:
     # -- writing --------------------------------------------------------------------------
 
     async def admit(self, admission: Admission) -> Owner | RunRow:
-        rows = apply.prepare([admission.admitted, admission.started])
+        prepared = apply.prepare([admission.admitted, admission.started])
 
         def work(connection: apsw.Connection) -> Owner | RunRow:
-            found = connection.execute(_SQL["run_by_id"], (admission.run,)).fetchone()
+            found = rows.one(connection, "run_by_id", (admission.run,))
             if found is not None:
                 return self._row(found)
             number = _insert_run(connection, admission, self._lock.token)
             _insert_incarnation(connection, number, 1, 1, admission.started)
-            apply.write(connection, number, 1, 1, rows)
-            _advance_any(connection, number, len(rows), admission.started.at)
+            apply.write(connection, number, 1, 1, prepared)
+            _advance_any(connection, number, len(prepared), admission.started.at)
             return Owner(admission.run, number, Epoch(1), 1, 1)
 
         return await self._write(work, admission.run)
@@ -109,14 +106,11 @@ class SqliteStore:
         self, run: RunId, started: Draft, *, take_over: bool, retry: bool
     ) -> Claimed | OwnedElsewhere:
         def work(connection: apsw.Connection) -> Claimed | OwnedElsewhere:
-            found = connection.execute(_SQL["run_by_id"], (run,)).fetchone()
-            if found is None:
-                raise errors.RunNotFound(run, self.url)
-            row = self._row(found)
+            row = self._find(connection, run)
             if row.state in {"completed", "cancelled"}:
                 raise errors.RunEnded(run, row.state)
             if row.alive and not take_over:
-                last = _incarnations(connection, row.number)[row.incarnation]
+                last = rows.incarnations(connection, row.number)[row.incarnation]
                 return OwnedElsewhere(last.pid, last.host, last.started_at)
             return self._take(connection, row, started, retry=retry)
 
@@ -126,8 +120,8 @@ class SqliteStore:
         self, connection: apsw.Connection, row: RunRow, started: Draft, *, retry: bool
     ) -> Claimed:
         claimed = {"attempts": int(retry), "owner": self._lock.token, "id": row.number}
-        epoch, incarnation, attempt = connection.execute(_SQL["run_claim"], claimed).fetchall()[0]
-        orphaned = _held(connection, row.number)
+        epoch, incarnation, attempt = rows.fetch(connection, "run_claim", claimed)[0]
+        orphaned = rows.held(connection, row.number)
         assert isinstance(started.fact, events.IncarnationStarted)
         fact = msgspec.structs.replace(
             started.fact,
@@ -145,21 +139,21 @@ class SqliteStore:
     async def append(
         self, owner: Owner, drafts: Sequence[Draft], *, finished: tuple[int, bytes] | None = None
     ) -> Appended | BudgetRefused | KeyTaken:
-        rows = apply.prepare(drafts)
+        prepared = apply.prepare(drafts)
         at = drafts[-1].at if drafts else 0
 
         def work(connection: apsw.Connection) -> Appended | BudgetRefused | KeyTaken | object:
-            refused = apply.refusal(connection, owner.number, rows)
+            refused = apply.refusal(connection, owner.number, prepared)
             if refused is not None:
                 return refused
-            claim = {"count": len(rows), "at": at, "id": owner.number, "epoch": owner.epoch}
-            before = connection.execute(_SQL["run_advance"], claim).fetchone()
+            fence = {"count": len(prepared), "at": at, "id": owner.number, "epoch": owner.epoch}
+            before = rows.one(connection, "run_advance", fence)
             if before is None:
                 return _STALE
             first = before[0] + 1
-            apply.write(connection, owner.number, owner.incarnation, first, rows)
+            apply.write(connection, owner.number, owner.incarnation, first, prepared)
             if finished is not None:
-                connection.execute(_SQL["finished_insert"], (owner.number, *finished))
+                rows.fetch(connection, "finished_insert", (owner.number, *finished))
             return Appended(Seq(first))
 
         result = await self._write(work, owner.run)
@@ -168,14 +162,12 @@ class SqliteStore:
         raise errors.StaleEpoch(owner.run, owner.epoch)
 
     async def act(self, run: RunId, drafts: Sequence[Draft]) -> Appended:
-        rows = apply.prepare(drafts)
+        prepared = apply.prepare(drafts)
 
         def work(connection: apsw.Connection) -> Appended:
-            found = connection.execute(_SQL["run_by_id"], (run,)).fetchone()
-            if found is None:
-                raise errors.RunNotFound(run, self.url)
-            first = _advance_any(connection, found[0], len(rows), drafts[-1].at) + 1
-            apply.write(connection, found[0], 0, first, rows)
+            number = self._find(connection, run).number
+            first = _advance_any(connection, number, len(prepared), drafts[-1].at) + 1
+            apply.write(connection, number, 0, first, prepared)
             return Appended(Seq(first))
 
         return await self._write(work, run)
@@ -205,7 +197,7 @@ class SqliteStore:
         cursor = (1 << 62 if before is None else before, limit)
         return await self._read(
             lambda connection: [
-                self._row(found) for found in connection.execute(_SQL["runs_page"], cursor)
+                self._row(found) for found in rows.fetch(connection, "runs_page", cursor)
             ]
         )
 
@@ -220,13 +212,13 @@ class SqliteStore:
         return await self._read(work)
 
     def _load(self, connection: apsw.Connection, row: RunRow) -> Checkpoint:
-        def several(name: str, values: object) -> tuple[Event, ...]:
-            found = connection.execute(_SQL[name], values).fetchall()  # type: ignore[arg-type]
+        def several(name: str, values: rows.Values) -> tuple[Event, ...]:
+            found = rows.fetch(connection, name, values)
             return tuple(self._event(connection, row, each) for each in found)
 
-        low, high = _range(row.number, 0)
-        since = (apply.row_id(row.number, row.committed_seq), high, 1 << 62)
-        finished = connection.execute(_SQL["finished_of"], (row.number,)).fetchall()
+        low, high = rows.span(row.number, 0)
+        since = (*rows.span(row.number, row.committed_seq), 1 << 62)
+        finished = rows.fetch(connection, "finished_of", (row.number,))
         return Checkpoint(
             row=row,
             admitted=several("events_between", (low, high, 1))[0],
@@ -234,7 +226,7 @@ class SqliteStore:
             state=several("state_of", {"run": row.number}),
             since=several("events_between", since),
             finished=tuple((delivery, data) for delivery, data in finished),
-            incarnations=tuple(_incarnations(connection, row.number).values()),
+            incarnations=tuple(rows.incarnations(connection, row.number).values()),
         )
 
     async def events(self, run: RunId, *, after: int, limit: int) -> list[Event]:
@@ -247,12 +239,14 @@ class SqliteStore:
         self, connection: apsw.Connection, name: str, run: RunId, after: int, limit: int
     ) -> list[Event]:
         row = self._find(connection, run)
-        found = connection.execute(_SQL[name], (*_range(row.number, after), limit)).fetchall()
+        found = rows.fetch(connection, name, (*rows.span(row.number, after), limit))
         return [self._event(connection, row, each) for each in found]
 
     async def budget(self, run: RunId) -> Budget:
         return await self._read(
-            lambda connection: apply.read_budget(connection, self._find(connection, run).number)
+            lambda connection: rows.budget(
+                connection, self._find(connection, run).number, apply.BUDGET
+            )
         )
 
     async def version(self) -> int:
@@ -270,59 +264,24 @@ class SqliteStore:
     # -- rows -----------------------------------------------------------------------------
 
     def _find(self, connection: apsw.Connection, run: RunId) -> RunRow:
-        found = connection.execute(_SQL["run_by_id"], (run,)).fetchone()
+        found = rows.one(connection, "run_by_id", (run,))
         if found is None:
             raise errors.RunNotFound(run, self.url)
         return self._row(found)
 
-    def _row(self, found: Sequence[object]) -> RunRow:
-        (number, run, workflow, fingerprint, state, code, reason, epoch, incarnation) = found[:9]
-        (attempt, owner, seq, superstep, committed_seq, admitted_at, updated_at) = found[9:]
-        return RunRow(
-            id=run,  # type: ignore[arg-type]
-            number=number,  # type: ignore[arg-type]
-            workflow=workflow,  # type: ignore[arg-type]
-            input_fingerprint=fingerprint,  # type: ignore[arg-type]
-            state=state,  # type: ignore[arg-type]
-            code=code,  # type: ignore[arg-type]
-            reason=reason,  # type: ignore[arg-type]
-            epoch=epoch,  # type: ignore[arg-type]
-            incarnation=incarnation,  # type: ignore[arg-type]
-            attempt=attempt,  # type: ignore[arg-type]
-            alive=bool(owner) and owners.alive(self._path, str(owner)),
-            seq=seq,  # type: ignore[arg-type]
-            superstep=superstep,  # type: ignore[arg-type]
-            committed_seq=committed_seq,  # type: ignore[arg-type]
-            admitted_at=admitted_at,  # type: ignore[arg-type]
-            updated_at=updated_at,  # type: ignore[arg-type]
-        )
+    def _row(self, found: rows.Row) -> RunRow:
+        return rows.run(found, alive=owners.alive(self._path, rows.owner(found)))
 
-    def _event(self, connection: apsw.Connection, row: RunRow, found: Sequence[object]) -> Event:
-        ident, kind, at, superstep, executor, incarnation, data = found
-        try:
-            fact = _DECODERS[str(kind)].decode(data)  # type: ignore[arg-type]
-        except (KeyError, msgspec.DecodeError) as error:
-            seq = int(ident) & 0xFFFFFFFF  # type: ignore[call-overload]
-            why = f"event {seq} of run {row.id!r} cannot be read ({error}); restore a backup"
-            raise errors.StoreFailed(self.url, why) from error
-        return Event(
-            run=row.id,
-            seq=Seq(int(ident) & 0xFFFFFFFF),  # type: ignore[call-overload]
-            kind=str(kind),
-            at=at,  # type: ignore[arg-type]
-            superstep=superstep,  # type: ignore[arg-type]
-            executor=str(executor),
-            incarnation=incarnation,  # type: ignore[arg-type]
-            pid=self._pid(connection, row.number, incarnation),  # type: ignore[arg-type]
-            fact=fact,
-        )
+    def _event(self, connection: apsw.Connection, row: RunRow, found: rows.Row) -> Event:
+        pid = self._pid(connection, row.number, found[5])
+        return rows.event(row, found, pid=pid, url=self.url)
 
     def _pid(self, connection: apsw.Connection, number: int, incarnation: int) -> int:
         if incarnation == 0:
-            return 0
+            return 0  # a person's act
         known = self._incarnations.get(number, {})
         if incarnation not in known:
-            known = self._incarnations[number] = _incarnations(connection, number)
+            known = self._incarnations[number] = rows.incarnations(connection, number)
         return known[incarnation].pid
 
 
@@ -334,8 +293,8 @@ def _insert_run(connection: apsw.Connection, admission: Admission, token: str) -
         "owner": token,
         "at": admission.admitted.at,
     }
-    number = int(connection.execute(_SQL["run_insert"], values).fetchall()[0][0])
-    connection.execute(_SQL["budget_insert"], (number, apply.BUDGET, admission.tokens_max))
+    number = int(rows.fetch(connection, "run_insert", values)[0][0])
+    rows.fetch(connection, "budget_insert", (number, apply.BUDGET, admission.tokens_max))
     return number
 
 
@@ -352,29 +311,12 @@ def _insert_incarnation(
         "code_version": started.fact.code_version,
         "at": started.at,
     }
-    connection.execute(_SQL["incarnation_insert"], values)
+    rows.fetch(connection, "incarnation_insert", values)
 
 
 def _advance_any(connection: apsw.Connection, run: int, count: int, at: int) -> int:
     values = {"count": count, "at": at, "id": run}
-    return int(connection.execute(_SQL["run_advance_any"], values).fetchall()[0][0])
-
-
-def _held(connection: apsw.Connection, run: int) -> tuple[Hold, ...]:
-    found = connection.execute(_SQL["holds_held"], _range(run, 0)).fetchall()
-    return tuple(
-        Hold(Seq(ident & 0xFFFFFFFF), tokens, executor, superstep)
-        for ident, tokens, executor, superstep in found
-    )
-
-
-def _incarnations(connection: apsw.Connection, run: int) -> dict[int, Incarnation]:
-    found = connection.execute(_SQL["incarnations_of"], (run,)).fetchall()
-    return {each[0]: Incarnation(*each) for each in found}
-
-
-def _range(run: int, after: int) -> tuple[int, int]:
-    return apply.row_id(run, after), apply.row_id(run + 1, 0)
+    return int(rows.fetch(connection, "run_advance_any", values)[0][0])
 
 
 def _connection(path: pathlib.Path, flags: int) -> apsw.Connection:
