@@ -114,12 +114,16 @@ class Delivery:
         finally:
             branch.under_way.remove(call)
 
-    async def require_no_leftovers(self, what: str) -> None:
+    async def require_no_leftovers(self, what: str, kind: Kind) -> None:
         """Let siblings ask for their records first; then a leftover record is a divergence.
+
+        In the coarse mode everything but effects runs again, before recorded effects too.
 
         Raises:
             Parked: the branch holds records that this code does not ask for.
         """
+        if self.coarse and kind != "effect":
+            return
         branch = self.branch()
         for _ in range(_TURNS):
             if not self._unasked(branch):
@@ -130,10 +134,6 @@ class Delivery:
             raise self.park("Divergence", self._diverged(what, left))
 
     def _unasked(self, branch: Branch) -> list[Record]:
-        if self.coarse:
-            return [
-                left for left in self.replay.leftovers(branch.path) if left.kind == "effect"
-            ]
         left = self.replay.leftovers(branch.path)
         return [each for each in left if each.kind == "effect" or not each.place.concurrent]
 

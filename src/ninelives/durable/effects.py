@@ -95,7 +95,7 @@ def _what(effect: Effect) -> str:
 
 
 async def _first(delivery: Delivery, effect: Effect) -> object:
-    await delivery.require_no_leftovers(_what(effect))
+    await delivery.require_no_leftovers(_what(effect), "effect")
     fingerprint = calls.fingerprint(delivery, _what(effect), effect.args, effect.kwargs)
     arguments = delivery.journal.sized(
         codec.encode_arguments(effect.args, effect.kwargs, delivery.journal.registry),

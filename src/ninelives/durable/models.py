@@ -76,7 +76,7 @@ async def ask(delivery: Delivery, call: ModelCall) -> str:
             case _:
                 pass  # a request of a dead process, or the failure that ended the last attempt
     else:
-        await delivery.require_no_leftovers(f"model {call.model.name!r}")
+        await delivery.require_no_leftovers(f"model {call.model.name!r}", "model")
     return await _request(delivery, call, found)
 
 

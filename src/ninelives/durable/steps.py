@@ -38,7 +38,7 @@ async def run(
             case _:
                 pass  # the failure that ended the last attempt: tried again
     else:
-        await delivery.require_no_leftovers(f"step {name!r}")
+        await delivery.require_no_leftovers(f"step {name!r}", "step")
     return await _carry_out(delivery, function, args, kwargs, found)
 
 

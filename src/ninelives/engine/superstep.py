@@ -274,7 +274,7 @@ def _keep(delivery: Delivery, saved: Mapping[str, object]) -> None:
 
 def _reason(delivery: Delivery, error: BaseException) -> BaseException:
     """The interrupt behind an error, however user code wrapped or swallowed it."""
-    if delivery.interrupt is not None:
+    if delivery.interrupt is not None and not isinstance(error, errors.OwnershipLost):
         return delivery.interrupt
     if isinstance(error, BaseExceptionGroup):
         found = error.subgroup(errors.Interrupt)
