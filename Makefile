@@ -18,7 +18,7 @@ help:  ## Show this list
 		printf '  %-12s %s\n' $$target "$$text"; done
 
 demo: $(VENV)/.core  ## Kill an agent in the dangerous window, resume it, show that nothing ran twice
-	@$(PY) -m ninelives.cli demo
+	@$(VENV)/bin/ninelives demo
 
 test: $(VENV)/.test  ## Run all tests, in parallel and in random order
 	@$(PY) -m pytest -n $(WORKERS) -q
