@@ -263,7 +263,7 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
                 raise failure
         if failures:
             raise failures[0]
-        return cast("list[object]", results)
+        return results
 
     def _spawn(
         self, work: Awaitable[object] | Callable[[], Awaitable[object]], branch: Branch

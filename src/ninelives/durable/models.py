@@ -167,15 +167,14 @@ async def _record(  # noqa: PLR0913 - the parts of one call
             tokens=settlement.tokens,
         )
     ]
+    reason = f"model {call.model.name!r}: {settlement.missing}; its hold stays counted"
     if settlement.missing:
-        reason = f"model {call.model.name!r}: {settlement.missing}; its hold stays counted"
         facts.append(events.BudgetHalted(budget=BUDGET, reason=reason))
-        await delivery.append(*facts)
-        faults.reach(faults.Boundary.MODEL_RECORDED)
-        raise delivery.park("BudgetHalted", reason)
-    if delivery.coarse:
+    elif delivery.coarse:
         delivery.at_commit.extend(facts)
         return reply.text
     await delivery.append(*facts)
     faults.reach(faults.Boundary.MODEL_RECORDED)
+    if settlement.missing:
+        raise delivery.park("BudgetHalted", reason)
     return reply.text

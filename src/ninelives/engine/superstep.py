@@ -277,10 +277,10 @@ def _reason(delivery: Delivery, error: BaseException) -> BaseException:
     if delivery.interrupt is not None and not isinstance(error, errors.OwnershipLost):
         return delivery.interrupt
     if isinstance(error, BaseExceptionGroup):
-        found = error.subgroup(errors.Interrupt)
+        found: BaseException | None = error.subgroup(errors.Interrupt)
         while isinstance(found, BaseExceptionGroup):
             found = found.exceptions[0]
-        return found or error
+        return error if found is None else found
     return error
 
 

@@ -1,0 +1,1 @@
+"""Workflows as graphs: executors, edges, validation. Definitions only; nothing runs here."""
