@@ -7,7 +7,7 @@ core takes its time from here, so that a test can put a clock of its own in its 
 from __future__ import annotations
 
 import asyncio
-import datetime
+import datetime as dt
 import time
 from collections.abc import Callable
 from typing import Final
@@ -37,7 +37,7 @@ def timeout(seconds: float | None) -> asyncio.Timeout:
 
 def iso(at_ms: int) -> str:
     """A label in ISO 8601, UTC, to the millisecond."""
-    moment = datetime.datetime.fromtimestamp(at_ms / 1000, tz=datetime.UTC)
+    moment = dt.datetime.fromtimestamp(at_ms / 1000, tz=dt.UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

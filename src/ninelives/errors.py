@@ -104,8 +104,7 @@ class TargetInvalid(UsageError):
 
     def __str__(self) -> str:
         return (
-            f"target {self.target!r}: {self.why}; "
-            "write it as module:attribute or path.py:attribute"
+            f"target {self.target!r}: {self.why}; write it as module:attribute or path.py:attribute"
         )
 
 
@@ -306,3 +305,14 @@ class StoreLost(Interrupt):
 
     def __str__(self) -> str:
         return str(self.error)
+
+
+class SettingsInvalid(UsageError):
+    """A run's settings cannot be used; `what` names the setting."""
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(what, why)
+        self.what, self.why = what, why
+
+    def __str__(self) -> str:
+        return f"the run settings cannot be used: {self.what}: {self.why}"

@@ -70,7 +70,7 @@ def arm(boundary: Boundary, arrival: int = 1) -> None:
 
 def observe(observer: Callable[[Boundary], None] | None) -> None:
     """Call `observer` at every boundary from now on, from whichever thread; None disarms."""
-    global _observer  # noqa: PLW0603 - one observer for the process, on purpose
+    global _observer
     _observer = observer
 
 

@@ -6,7 +6,6 @@ import asyncio
 
 import msgspec
 import pytest
-from support import facts
 
 from ninelives import errors
 from ninelives.ids import Epoch, RunId
@@ -21,6 +20,7 @@ from ninelives.store.base import (
     RunRow,
     Store,
 )
+from support import facts
 
 R = RunId("r")
 OUTPUT = events.Output(value=facts.ONE)
@@ -90,10 +90,7 @@ async def test_of_many_claims_at_once_one_wins(store: Store) -> None:
     owner = await facts.admit(store)
     await facts.append(store, owner, events.IncarnationEnded(cause="stopped"))
     found = await asyncio.gather(
-        *[
-            store.claim(R, facts.started("resume"), take_over=False, retry=False)
-            for _ in range(20)
-        ]
+        *[store.claim(R, facts.started("resume"), take_over=False, retry=False) for _ in range(20)]
     )
     assert sum(isinstance(each, Claimed) for each in found) == 1
 

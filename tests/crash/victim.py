@@ -14,8 +14,7 @@ import sys
 import urllib.error
 import urllib.parse
 import urllib.request
-
-from typing_extensions import Never
+from typing import Never
 
 from ninelives import errors, faults
 from ninelives.durable.context import WorkflowContext
@@ -45,7 +44,9 @@ class World:
     @classmethod
     def reconcile(cls, key: str) -> Applied | Absent:
         try:
-            with urllib.request.urlopen(f"{cls.url}/{urllib.parse.quote(key)}", timeout=10) as found:
+            with urllib.request.urlopen(
+                f"{cls.url}/{urllib.parse.quote(key)}", timeout=10
+            ) as found:
                 return Applied(json.load(found)["payload"]["text"])
         except urllib.error.HTTPError as error:
             error.close()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Never
 
 import pytest
-from support import crash, worlds
-from typing_extensions import Never
 
 from ninelives import errors
 from ninelives.durable.context import WorkflowContext
 from ninelives.durable.effects import Absent, Applied, CannotTell
 from ninelives.engine.runtime import Runtime
 from ninelives.graph.workflow import Workflow
+from support import crash, worlds
 
 Single = Callable[[object], Workflow]
 Context = WorkflowContext[Never, str]
@@ -130,9 +130,7 @@ async def test_a_receiver_that_deduplicates_gets_the_same_key_again(
     assert outside.keys == ["r:k", "r:k"]
 
 
-async def test_absent_is_not_final_while_the_old_owner_may_live(
-    url: str, single: Single
-) -> None:
+async def test_absent_is_not_final_while_the_old_owner_may_live(url: str, single: Single) -> None:
     outside = worlds.Outside()
     sending, hung = asyncio.Event(), asyncio.Event()
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Never
 
 import pytest
-from support import crash, worlds
-from typing_extensions import Never
 
 from ninelives import errors
 from ninelives.durable.context import WorkflowContext
@@ -19,6 +18,7 @@ from ninelives.graph.settings import Budget, RunSettings
 from ninelives.graph.workflow import Workflow
 from ninelives.ids import RunId
 from ninelives.store.base import Budget as Counters
+from support import crash, worlds
 
 Single = Callable[[object], Workflow]
 Context = WorkflowContext[Never, str]
@@ -162,9 +162,7 @@ async def test_a_certain_refusal_releases_the_hold(url: str, single: Single) -> 
     assert (await budget(url)).committed == 0
 
 
-async def test_a_callers_cancellation_leaves_the_outcome_unknown(
-    url: str, single: Single
-) -> None:
+async def test_a_callers_cancellation_leaves_the_outcome_unknown(url: str, single: Single) -> None:
     model = worlds.Echo(before=lambda prompt: asyncio.Event().wait())
 
     async def node(value: int, ctx: Context) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 from collections.abc import Callable
-
-from support import crash, worlds
-from typing_extensions import Never
+from typing import Never
 
 from ninelives import errors
 from ninelives.durable.context import WorkflowContext
 from ninelives.graph.workflow import Workflow
-
+from support import crash, worlds
 
 Single = Callable[[object], Workflow]
 
@@ -37,7 +36,9 @@ async def test_a_recorded_step_is_not_run_again(url: str, single: Single) -> Non
     assert ended.count("replayed") == 1
 
 
-async def test_three_equal_calls_in_parallel_are_replayed_each_as_itself(url: str, single: Single) -> None:
+async def test_three_equal_calls_in_parallel_are_replayed_each_as_itself(
+    url: str, single: Single
+) -> None:
     counter = itertools.count(1)
     bomb = crash.Bomb()
     gates = [asyncio.Event() for _ in range(3)]
@@ -88,7 +89,9 @@ async def test_of_equal_calls_only_the_unrecorded_one_runs_again(url: str, singl
     assert ended.outputs == [["call 1", "call 3"]]
 
 
-async def test_a_prompt_that_holds_the_time_replays_its_recorded_reply(url: str, single: Single) -> None:
+async def test_a_prompt_that_holds_the_time_replays_its_recorded_reply(
+    url: str, single: Single
+) -> None:
     model, bomb = worlds.Echo(), crash.Bomb()
     times = iter(["12:00", "12:07"])
 
@@ -106,7 +109,9 @@ async def test_a_prompt_that_holds_the_time_replays_its_recorded_reply(url: str,
     assert drifts == [True]
 
 
-async def test_calls_that_finish_in_another_order_do_not_swap_results(url: str, single: Single) -> None:
+async def test_calls_that_finish_in_another_order_do_not_swap_results(
+    url: str, single: Single
+) -> None:
     bomb = crash.Bomb()
     first_run = True
     released = asyncio.Event()
@@ -181,7 +186,9 @@ async def test_other_code_parks_the_run_before_it_sends_anything(url: str, singl
     assert "r:first" in ended.status.reason
 
 
-async def test_a_recorded_effect_that_is_not_asked_for_parks_the_run(url: str, single: Single) -> None:
+async def test_a_recorded_effect_that_is_not_asked_for_parks_the_run(
+    url: str, single: Single
+) -> None:
     outside, bomb, asks = worlds.Outside(), crash.Bomb(), True
 
     async def node(value: int, ctx: WorkflowContext[Never, str]) -> None:
@@ -212,7 +219,9 @@ async def test_a_recorded_step_that_is_not_asked_for_is_noted(url: str, single: 
     assert ended.count("leftover") == 1
 
 
-async def test_a_step_that_raised_raises_the_same_in_the_next_process(url: str, single: Single) -> None:
+async def test_a_step_that_raised_raises_the_same_in_the_next_process(
+    url: str, single: Single
+) -> None:
     bomb, tries = crash.Bomb(), []
 
     async def fails() -> None:
@@ -233,7 +242,9 @@ async def test_a_step_that_raised_raises_the_same_in_the_next_process(url: str, 
     assert "no such page" in str(ended.outputs[0])
 
 
-async def test_resume_of_a_failed_run_tries_only_the_failure_again(url: str, single: Single) -> None:
+async def test_resume_of_a_failed_run_tries_only_the_failure_again(
+    url: str, single: Single
+) -> None:
     done: list[str] = []
 
     async def work(name: str) -> str:
@@ -269,10 +280,8 @@ async def test_what_user_code_swallows_still_stops_the_handler(url: str, single:
     outside, model = worlds.Outside(), worlds.Echo(usage=None)
 
     async def node(value: int, ctx: WorkflowContext[Never, str]) -> None:
-        try:
+        with contextlib.suppress(BaseException):  # what a careless user writes
             await ctx.model(model, "hi")
-        except BaseException:  # what a careless user writes
-            pass
         await ctx.effect(outside.notify, "hello", key="k")
 
     ended = await crash.ran(url, single(node), 0)

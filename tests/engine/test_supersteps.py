@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Never
 
 import pytest
-from support import crash, worlds
-from typing_extensions import Never
 
 from ninelives.durable.context import WorkflowContext
 from ninelives.engine.runtime import Runtime
 from ninelives.graph.builder import WorkflowBuilder
 from ninelives.graph.executor import Executor, handler
 from ninelives.graph.workflow import Workflow
+from support import crash, worlds
 
 Single = Callable[[object], Workflow]
 TEMPERATURES = pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
@@ -31,8 +31,8 @@ class Split(Executor):
 class Branch(Executor):
     """Does one effect, then what its hook does, and passes its result on."""
 
-    def __init__(self, id: str, outside: worlds.Outside, hook: Callable[[str], None]) -> None:
-        super().__init__(id=id)
+    def __init__(self, name: str, outside: worlds.Outside, hook: Callable[[str], None]) -> None:
+        super().__init__(id=name)
         self.outside, self.hook = outside, hook
 
     @handler
@@ -64,9 +64,7 @@ ALL = ["b1", "b2", "b3", "b4"]
 
 
 @TEMPERATURES
-async def test_outputs_come_in_the_order_of_delivery_not_of_finishing(
-    url: str, cold: bool
-) -> None:
+async def test_outputs_come_in_the_order_of_delivery_not_of_finishing(url: str, cold: bool) -> None:
     ended = await crash.ran(url, fan(worlds.Outside()), 1, cold=cold)
     assert ended.outputs == [*ALL, ALL]
 
@@ -176,8 +174,8 @@ async def test_state_of_a_superstep_that_died_is_not_there(
 class Keeper(Executor):
     """Keeps its state in attributes, by the checkpoint hooks."""
 
-    def __init__(self, id: str) -> None:
-        super().__init__(id=id)
+    def __init__(self, name: str) -> None:
+        super().__init__(id=name)
         self.items: list[int] = []
         self.fixed = "never changes"
 
@@ -202,7 +200,7 @@ class Keeper(Executor):
 async def test_the_checkpoint_hooks_keep_attributes_and_write_only_what_changed(
     url: str, cold: bool
 ) -> None:
-    node = Keeper(id="keeper")
+    node = Keeper("keeper")
     workflow = WorkflowBuilder(name="keeper", start_executor=node).add_edge(node, node).build()
     ended = await crash.ran(url, workflow, 3, cold=cold)
     assert ended.outputs == [[3, 2, 1, 0]]
@@ -211,7 +209,7 @@ async def test_the_checkpoint_hooks_keep_attributes_and_write_only_what_changed(
 
 
 async def test_runs_of_one_workflow_do_not_share_their_executors_attributes(url: str) -> None:
-    node = Keeper(id="keeper")
+    node = Keeper("keeper")
     workflow = WorkflowBuilder(name="keeper", start_executor=node).add_edge(node, node).build()
     async with Runtime(url) as runtime:
         runs = [await runtime.start(workflow, 3, run_id=f"r{n}") for n in range(5)]

@@ -56,9 +56,7 @@ async def until_dead(
             raise AssertionError(f"nobody died: {status}")
 
 
-async def resumed(
-    url: str, workflow: Workflow, *, run_id: str = "r", cold: bool = False
-) -> Ended:
+async def resumed(url: str, workflow: Workflow, *, run_id: str = "r", cold: bool = False) -> Ended:
     """Resume a run in another runtime, to its end."""
     async with Runtime(url, cold=cold) as runtime:
         return await ended(await runtime.resume(run_id, workflow))

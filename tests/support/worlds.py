@@ -10,6 +10,9 @@ from ninelives.durable.effects import Absent, Applied
 from ninelives.durable.usage import ModelReply, ModelRequest, Usage
 
 
+REPORTED = Usage(input_tokens=20, output_tokens=10)
+
+
 @dataclass
 class Outside:
     """Counts how often each key was received, as a receiver that does not deduplicate."""
@@ -36,7 +39,7 @@ class Echo:
     """A model that answers at once and counts its requests."""
 
     name: str = "echo"
-    usage: Usage | None = Usage(input_tokens=20, output_tokens=10)
+    usage: Usage | None = REPORTED
     requests: list[str] = field(default_factory=list)
     before: Callable[[str], object] | None = None
 

@@ -72,8 +72,10 @@ def test_this_process_is_alive_and_probing_does_not_free_its_lock(tmp_path: path
     store = tmp_path / "a.db"
     lock = owners.OwnerLock(store)
     assert owners.alive(store, lock.token)
-    probe = "import pathlib,sys; from ninelives.store import owners; " \
+    probe = (
+        "import pathlib,sys; from ninelives.store import owners; "
         "sys.exit(not owners.alive(pathlib.Path(sys.argv[1]), sys.argv[2]))"
+    )
     command = [sys.executable, "-c", probe, str(store), lock.token]
     assert subprocess.run(command, check=False).returncode == 0
     lock.release()
@@ -98,5 +100,5 @@ def test_a_network_file_system_is_refused_by_name(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(owners, "_mount_of", lambda path: ("/mnt/share", "nfs4"))
-    with pytest.raises(errors.StoreRefused, match="/mnt/share.*nfs4"):
+    with pytest.raises(errors.StoreRefused, match=r"/mnt/share.*nfs4"):
         owners.refuse_network_disk(tmp_path / "a.db", "sqlite:///a.db")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import json
 import types
 import typing
@@ -70,11 +71,9 @@ def _display(value: Plain) -> Plain:
         case "datetime":
             return inner[0] + (f" {inner[1]}" if inner[1] else "")
         case "time" | "path":
-            return inner[0] if value[TAG] == "time" else inner[1]
+            return inner[0 if value[TAG] == "time" else 1]
         case "timedelta":
-            return inner[0] * 86400 + inner[1] + inner[2] / 1_000_000
-        case "int":
-            return int(inner)
+            return dt.timedelta(*inner).total_seconds()
         case _:
             return _display(inner)
 

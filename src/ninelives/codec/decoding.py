@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import datetime
+import datetime as dt
 import decimal
 import enum
 import pathlib
@@ -43,7 +43,9 @@ def decode_arguments(
     plain = parse(data)
     walk = _Decoder(registry).walk
     args = [walk(each, f"argument {index + 1}") for index, each in enumerate(plain["args"])]
-    return tuple(args), {key: walk(each, f"argument {key}") for key, each in plain["kwargs"].items()}
+    return tuple(args), {
+        key: walk(each, f"argument {key}") for key, each in plain["kwargs"].items()
+    }
 
 
 def parse(data: bytes | msgspec.Raw) -> Plain:
@@ -84,7 +86,9 @@ class _Decoder:
             case "frozenset":
                 return frozenset(self._items(value, path))
             case "dict":
-                return {self.walk(k, f"{path} key"): self.walk(v, f"{path}[{k!r}]") for k, v in value}
+                return {
+                    self.walk(k, f"{path} key"): self.walk(v, f"{path}[{k!r}]") for k, v in value
+                }
             case "enum" | "object":
                 return self._instance(plain, path)
             case str() if tag in _SCALARS:
@@ -120,7 +124,7 @@ def _rebuild(cls: type, fields: dict[str, object], path: str) -> object:
         known = set(cls.__struct_fields__)
         return _construct(cls, {k: v for k, v in fields.items() if k in known}, path)
     if is_named_tuple(cls):
-        known = set(getattr(cls, "_fields"))
+        known = set(cls._fields)  # type: ignore[attr-defined]
         return _construct(cls, {k: v for k, v in fields.items() if k in known}, path)
     if dataclasses.is_dataclass(cls):
         return _rebuild_dataclass(cls, fields, path)
@@ -168,9 +172,9 @@ def _bytes(value: str) -> bytes:
     return base64.b64decode(value, validate=True)
 
 
-def _datetime(value: list[Any]) -> datetime.datetime:
+def _datetime(value: list[Any]) -> dt.datetime:
     text, zone, fold = value
-    moment = datetime.datetime.fromisoformat(text).replace(fold=fold)
+    moment = dt.fromisoformat(text).replace(fold=fold)
     return moment.replace(tzinfo=zoneinfo.ZoneInfo(zone)) if zone else moment
 
 
@@ -187,9 +191,9 @@ _SCALARS: dict[str, Callable[[Any], object]] = {
     "bytes": _bytes,
     "bytearray": lambda value: bytearray(_bytes(value)),
     "datetime": _datetime,
-    "date": datetime.date.fromisoformat,
-    "time": lambda value: datetime.time.fromisoformat(value[0]).replace(fold=value[1]),
-    "timedelta": lambda value: datetime.timedelta(*value),
+    "date": dt.date.fromisoformat,
+    "time": lambda value: dt.time.fromisoformat(value[0]).replace(fold=value[1]),
+    "timedelta": lambda value: dt.timedelta(*value),
     "decimal": decimal.Decimal,
     "uuid": uuid.UUID,
     "path": lambda value: _PATHS[value[0]](value[1]),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import datetime
+import datetime as dt
 import decimal
 import enum
 import math
@@ -103,7 +103,10 @@ class _Encoder:
         if all(type(key) is str and key != TAG and _storable(key) for key in value):
             return {key: self.walk(each, f"{path}.{key}", depth) for key, each in value.items()}
         pairs = [
-            [self.walk(key, f"{path} key {key!r}", depth), self.walk(each, f"{path}[{key!r}]", depth)]
+            [
+                self.walk(key, f"{path} key {key!r}", depth),
+                self.walk(each, f"{path}[{key!r}]", depth),
+            ]
             for key, each in value.items()
         ]
         return _tag("dict", pairs)
@@ -184,20 +187,20 @@ def _float(value: float) -> Plain:
     return value if math.isfinite(value) else _tag("float", str(value))
 
 
-def _datetime(value: datetime.datetime) -> Plain:
+def _datetime(value: dt.datetime) -> Plain:
     zone = value.tzinfo
     if isinstance(zone, zoneinfo.ZoneInfo) and zone.key:
         naive = value.replace(tzinfo=None, fold=0).isoformat()
         return _tag("datetime", [naive, zone.key, value.fold])
-    if zone is not None and type(zone) is not datetime.timezone:
-        message = f"time zone {zone!r} cannot be recorded; use zoneinfo or datetime.timezone"
+    if zone is not None and type(zone) is not dt.timezone:
+        message = f"time zone {zone!r} cannot be recorded; use zoneinfo or dt.timezone"
         raise errors.Unencodable("$", message)
     return _tag("datetime", [value.replace(fold=0).isoformat(), "", value.fold])
 
 
-def _time(value: datetime.time) -> Plain:
+def _time(value: dt.time) -> Plain:
     zone = value.tzinfo
-    if zone is not None and type(zone) is not datetime.timezone:
+    if zone is not None and type(zone) is not dt.timezone:
         raise errors.Unencodable("$", f"time zone {zone!r} of a bare time cannot be recorded")
     return _tag("time", [value.replace(fold=0).isoformat(), value.fold])
 
@@ -206,12 +209,10 @@ _SCALARS: dict[type, Callable[[Any], Plain]] = {
     float: _float,
     bytes: lambda value: _tag("bytes", base64.b64encode(value).decode()),
     bytearray: lambda value: _tag("bytearray", base64.b64encode(value).decode()),
-    datetime.datetime: _datetime,
-    datetime.date: lambda value: _tag("date", value.isoformat()),
-    datetime.time: _time,
-    datetime.timedelta: lambda value: _tag(
-        "timedelta", [value.days, value.seconds, value.microseconds]
-    ),
+    dt.datetime: _datetime,
+    dt.date: lambda value: _tag("date", value.isoformat()),
+    dt.time: _time,
+    dt.timedelta: lambda value: _tag("timedelta", [value.days, value.seconds, value.microseconds]),
     decimal.Decimal: lambda value: _tag("decimal", str(value)),
     uuid.UUID: lambda value: _tag("uuid", str(value)),
     **{

@@ -28,9 +28,7 @@ def fingerprint_arguments(
     args: Sequence[object], kwargs: Mapping[str, object], registry: Registry
 ) -> str:
     """Fingerprint a call's arguments."""
-    return fingerprint_bytes(
-        _canonical.encode(encoding.tagged_arguments(args, kwargs, registry))
-    )
+    return fingerprint_bytes(_canonical.encode(encoding.tagged_arguments(args, kwargs, registry)))
 
 
 def fingerprint_bytes(data: bytes) -> str:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeVar as DefaultTypeVar
 
-    OutT = DefaultTypeVar("OutT", default=Never, contravariant=True)
-    WorkflowOutT = DefaultTypeVar("WorkflowOutT", default=Never, contravariant=True)
+    OutT = DefaultTypeVar("OutT", default=Never, contravariant=True)  # noqa: PLC0105
+    WorkflowOutT = DefaultTypeVar("WorkflowOutT", default=Never, contravariant=True)  # noqa: PLC0105
 else:
     OutT = TypeVar("OutT")
     WorkflowOutT = TypeVar("WorkflowOutT")
@@ -180,7 +180,7 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         result = await steps.run(self._delivery, function, args, kwargs, name=label)
         return cast("T", result)
 
-    async def model(  # noqa: PLR0913 - each is one setting of the call
+    async def model(
         self,
         model: str | Model,
         prompt: str,

@@ -28,6 +28,13 @@ _replace = msgspec.structs.replace
 
 
 @dataclass(slots=True)
+class StopSignal:
+    """Set once when the process is to end in an orderly way."""
+
+    requested: bool = False
+
+
+@dataclass(slots=True)
 class Branch:
     """A line of calls inside a handler; `ctx.gather` opens new ones."""
 
@@ -60,7 +67,7 @@ class Delivery:
     shared: View
     local: View
     coarse: bool = False
-    stopping: StopSignal = field(default_factory=lambda: StopSignal())
+    stopping: StopSignal = field(default_factory=StopSignal)
     root: Branch = field(default_factory=Branch)
     notes: list[Fact] = field(default_factory=list)
     at_commit: list[Fact] = field(default_factory=list)
@@ -189,10 +196,3 @@ class Delivery:
             del self.notes[: len(notes)]
             return replace(result, first=Seq(result.first + len(notes)))
         return result
-
-
-@dataclass(slots=True)
-class StopSignal:
-    """Set once when the process is to end in an orderly way."""
-
-    requested: bool = False

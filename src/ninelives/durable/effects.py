@@ -197,9 +197,7 @@ async def _ask(effect: Effect) -> Answer:
     return CannotTell(f"reconcile returned {answer!r} instead of Applied, Absent or CannotTell")
 
 
-async def _adopt(
-    delivery: Delivery, effect: Effect, record: Record, answer: Applied
-) -> object:
+async def _adopt(delivery: Delivery, effect: Effect, record: Record, answer: Applied) -> object:
     try:
         raw = delivery.journal.encode(answer.result, f"reconciled result of {effect.key!r}")
     except errors.Unencodable as error:
@@ -256,7 +254,7 @@ async def _dispatch(delivery: Delivery, effect: Effect, record: Record) -> objec
     except asyncio.CancelledError as cancelled:
         await _end(delivery, record, _ended(record, "unknown", cancelled))
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, the act may have happened
         await _end(delivery, record, _ended(record, "unknown", error))
         return await _after_error(delivery, effect, record, error)
     finally:

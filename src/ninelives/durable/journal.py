@@ -52,9 +52,7 @@ class Journal:
         finished: tuple[int, bytes] | None = None,
     ) -> Seq:
         """Append facts that nothing but the epoch can refuse; returns the first one's seq."""
-        result = await self.offer(
-            facts, superstep=superstep, executor=executor, finished=finished
-        )
+        result = await self.offer(facts, superstep=superstep, executor=executor, finished=finished)
         assert isinstance(result, Appended), result
         return result.first
 
@@ -68,9 +66,7 @@ class Journal:
     ) -> Appended | BudgetRefused | KeyTaken:
         """Append facts that a budget or a key's uniqueness may refuse."""
         at = self.now()
-        drafts = [
-            Draft(fact=fact, at=at, superstep=superstep, executor=executor) for fact in facts
-        ]
+        drafts = [Draft(fact=fact, at=at, superstep=superstep, executor=executor) for fact in facts]
         return await self.write(drafts, finished=finished)
 
     async def write(

@@ -80,9 +80,7 @@ async def ask(delivery: Delivery, call: ModelCall) -> str:
     return await _request(delivery, call, found)
 
 
-def _unsettled(
-    delivery: Delivery, call: ModelCall, end: events.ModelUnsettled
-) -> BaseException:
+def _unsettled(delivery: Delivery, call: ModelCall, end: events.ModelUnsettled) -> BaseException:
     if end.outcome == "failed":
         return errors.ModelRefused(call.model.name, end.message)
     return delivery.park(end.error, end.message)
@@ -147,7 +145,7 @@ async def _answer(
         raise delivery.park("OutcomeUnknown", reason) from error
 
 
-async def _record(  # noqa: PLR0913 - the parts of one call
+async def _record(
     delivery: Delivery,
     call: ModelCall,
     place: events.Place,

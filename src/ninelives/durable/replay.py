@@ -21,7 +21,10 @@ from ninelives.log.events import Event, Place
 
 Kind = Literal["step", "model", "effect"]
 Outcome = (
-    events.StepRecorded | events.StepFailed | events.ModelReplied | events.ModelUnsettled
+    events.StepRecorded
+    | events.StepFailed
+    | events.ModelReplied
+    | events.ModelUnsettled
     | events.EffectEnded
 )
 
@@ -132,8 +135,7 @@ class Replay:
         if outcome.attempt >= self.attempt:
             return False
         return not any(
-            other.seq > record.outcome_seq
-            and _encloses(other.place.branch, record.place.branch)
+            other.seq > record.outcome_seq and _encloses(other.place.branch, record.place.branch)
             for other in self.records
         )
 

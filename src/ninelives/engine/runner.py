@@ -20,9 +20,7 @@ from ninelives.log.events import Fact
 
 logger = logging.getLogger(__name__)
 
-State = Literal[
-    "running", "interrupted", "waiting", "parked", "completed", "failed", "cancelled"
-]
+State = Literal["running", "interrupted", "waiting", "parked", "completed", "failed", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,9 +127,9 @@ class Runtime:
             admitted = await self.store.admit(admission)
             if isinstance(admitted, Owner):
                 faults.reach(faults.Boundary.ADMITTED)
-                return await self._work(admitted, workflow, Run(
-                    run, self.store, workflow.registry, admitted_here=True
-                ))
+                return await self._work(
+                    admitted, workflow, Run(run, self.store, workflow.registry, admitted_here=True)
+                )
             present = admitted
         _refuse_other_work(present, workflow.name, fingerprint)
         if status_of(present).state != "interrupted":
@@ -242,9 +242,7 @@ class Runtime:
             started=self._started(workflow, "start"),
         )
 
-    def _started(
-        self, workflow: Workflow, cause: Literal["start", "resume", "take_over"]
-    ) -> Draft:
+    def _started(self, workflow: Workflow, cause: Literal["start", "resume", "take_over"]) -> Draft:
         fact = events.IncarnationStarted(
             cause=cause,
             epoch=1,

@@ -199,8 +199,7 @@ class Superstep:
 
         def add(executor: str, facts: list[Fact]) -> None:
             drafts.extend(
-                Draft(fact=fact, at=at, superstep=self.number, executor=executor)
-                for fact in facts
+                Draft(fact=fact, at=at, superstep=self.number, executor=executor) for fact in facts
             )
 
         works = [self.works[key] for key in sorted(self.works)]
@@ -267,9 +266,8 @@ def _keep(delivery: Delivery, saved: Mapping[str, object]) -> None:
         present = local.get(key, ...)
         if present is ... or bytes(delivery.journal.encode(present, key)) != bytes(raw):
             local.set(key, value)
-    for key in local.keys():
-        if key not in saved:
-            local.delete(key)
+    for key in set(local.keys()) - saved.keys():
+        local.delete(key)
 
 
 def _reason(delivery: Delivery, error: BaseException) -> BaseException:

@@ -20,7 +20,8 @@ from ninelives.graph.workflow import Workflow
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
     """A workflow's address. `location` is a module's name or a file's absolute path;
-    `import_path` is the folder from which it is imported."""
+    `import_path` is the folder from which it is imported.
+    """
 
     location: str
     attribute: str

@@ -23,10 +23,10 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where a recorded operation stands inside a run.
 
-    `delivery` is the seq of the delivered message's event (of `run_admitted` for the input;
-    the least of them for a fan-in). `branch` is the path of `ctx.gather` branches ("" = the handler itself, "0.2" = third
-    branch of the first gather). `ordinal` counts calls of the same kind and name in the
-    branch; `nth` counts those of them that have the same fingerprint too.
+    `delivery` is the seq of the delivered message's event (of `run_admitted` for the input, the
+    least of them for a fan-in). `branch` is the path of `ctx.gather` branches ("" = the handler
+    itself, "0.2" = third branch of the first gather). `ordinal` counts calls of the same kind
+    and name in the branch, `nth` those of them that have the same fingerprint too.
     """
 
     delivery: int
@@ -73,7 +73,8 @@ class IncarnationEnded(Fact):
 
 class RunCompleted(Fact):
     """Terminal: nothing could be delivered any more. `undelivered` messages lie in the buffers
-    of fan-in edges whose other sources never sent."""
+    of fan-in edges whose other sources never sent.
+    """
 
     undelivered: int = 0
 
@@ -103,7 +104,8 @@ class RunCancelled(Fact):
 
 class Message(Fact):
     """A message on its way: routed once, when its sender finished. `edge` names a fan-in group
-    in whose buffer it lies ("" = delivered by itself)."""
+    in whose buffer it lies ("" = delivered by itself).
+    """
 
     source: str
     target: str
@@ -196,8 +198,9 @@ class ModelReplied(Fact):
 
 
 class ModelUnsettled(Fact):
-    """No reply: `failed` (the provider refused: hold released) or `unknown` (deadline, cancellation, lost answer:
-    hold stays counted at its reservation)."""
+    """No reply: `failed` (the provider refused: hold released) or `unknown` (deadline,
+    cancellation, lost answer: the hold stays counted at its reservation).
+    """
 
     place: Place
     hold: int

@@ -35,7 +35,8 @@ class Prepared:
 
 def prepare(drafts: Sequence[Draft]) -> list[Prepared]:
     """Encode drafts outside the transaction."""
-    return [Prepared(draft, events.KIND_OF[type(draft.fact)], _encode(draft.fact)) for draft in drafts]
+    kinds = events.KIND_OF
+    return [Prepared(draft, kinds[type(draft.fact)], _encode(draft.fact)) for draft in drafts]
 
 
 def refusal(
@@ -70,7 +71,11 @@ def _admits(budget: Budget, reserve: int) -> BudgetRefused | None:
 
 
 def write(
-    connection: apsw.Connection, run: int, incarnation: int, first: int, prepared: Sequence[Prepared]
+    connection: apsw.Connection,
+    run: int,
+    incarnation: int,
+    first: int,
+    prepared: Sequence[Prepared],
 ) -> None:
     """Insert the events from seq `first` on and change the views accordingly."""
     connection.executemany(

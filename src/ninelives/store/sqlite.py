@@ -69,7 +69,7 @@ class SqliteStore:
             raise errors.StoreRefused(self.url, "the file is not a SQLite database") from error
         except apsw.CantOpenError as error:
             raise errors.StoreRefused(
-                self.url, "the file cannot be opened; does its folder exist and may you write there?"
+                self.url, "the file cannot be opened; does its folder exist, may you write there?"
             ) from error
         except (apsw.Error, OSError) as error:
             raise store_error(error, self.url) from error
@@ -326,7 +326,7 @@ def _connection(path: pathlib.Path, flags: int) -> apsw.Connection:
     connection.pragma("synchronous", "FULL")
     connection.pragma("fullfsync", 1)
     assert mode == "wal", mode
-    assert connection.pragma("synchronous") == 2, "synchronous=FULL must hold"  # noqa: PLR2004
+    assert connection.pragma("synchronous") == 2, "synchronous=FULL must hold"
     return connection
 
 
