@@ -5,6 +5,7 @@ Names and meanings are those of Microsoft Agent Framework's Python package, wher
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self

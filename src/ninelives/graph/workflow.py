@@ -8,7 +8,7 @@ import inspect
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal
 
 from ninelives import codec, errors
 from ninelives.graph import description, edges
