@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from ninelives.durable.effects import Absent, Applied
 from ninelives.durable.usage import ModelReply, ModelRequest, Usage
 
-
 REPORTED = Usage(input_tokens=20, output_tokens=10)
 
 

@@ -174,7 +174,7 @@ def _bytes(value: str) -> bytes:
 
 def _datetime(value: list[Any]) -> dt.datetime:
     text, zone, fold = value
-    moment = dt.fromisoformat(text).replace(fold=fold)
+    moment = dt.datetime.fromisoformat(text).replace(fold=fold)
     return moment.replace(tzinfo=zoneinfo.ZoneInfo(zone)) if zone else moment
 
 
