@@ -12,19 +12,16 @@ if TYPE_CHECKING:
     from ninelives.codec import register
     from ninelives.durable.context import WorkflowContext
     from ninelives.durable.effects import Absent, Applied, CannotTell
-    from ninelives.engine import Run, Runtime, Status, Target
+    from ninelives.engine.run import Run
+    from ninelives.engine.runner import Status
+    from ninelives.engine.runtime import Runtime
+    from ninelives.engine.target import Target
     from ninelives.errors import EffectRefused
-    from ninelives.graph import (
-        Budget,
-        Case,
-        Default,
-        Executor,
-        RunSettings,
-        Workflow,
-        WorkflowBuilder,
-        executor,
-        handler,
-    )
+    from ninelives.graph.builder import Case, Default, WorkflowBuilder
+    from ninelives.graph.executor import Executor, handler
+    from ninelives.graph.functions import executor
+    from ninelives.graph.settings import Budget, RunSettings
+    from ninelives.graph.workflow import Workflow
 
 __version__ = "0.1.0"
 
@@ -54,22 +51,22 @@ __all__ = [
 _HOMES = {
     "Absent": "ninelives.durable.effects",
     "Applied": "ninelives.durable.effects",
-    "Budget": "ninelives.graph",
+    "Budget": "ninelives.graph.settings",
     "CannotTell": "ninelives.durable.effects",
-    "Case": "ninelives.graph",
-    "Default": "ninelives.graph",
+    "Case": "ninelives.graph.builder",
+    "Default": "ninelives.graph.builder",
     "EffectRefused": "ninelives.errors",
-    "Executor": "ninelives.graph",
-    "Run": "ninelives.engine",
-    "RunSettings": "ninelives.graph",
-    "Runtime": "ninelives.engine",
-    "Status": "ninelives.engine",
-    "Target": "ninelives.engine",
-    "Workflow": "ninelives.graph",
-    "WorkflowBuilder": "ninelives.graph",
+    "Executor": "ninelives.graph.executor",
+    "Run": "ninelives.engine.run",
+    "RunSettings": "ninelives.graph.settings",
+    "Runtime": "ninelives.engine.runtime",
+    "Status": "ninelives.engine.runner",
+    "Target": "ninelives.engine.target",
+    "Workflow": "ninelives.graph.workflow",
+    "WorkflowBuilder": "ninelives.graph.builder",
     "WorkflowContext": "ninelives.durable.context",
-    "executor": "ninelives.graph",
-    "handler": "ninelives.graph",
+    "executor": "ninelives.graph.functions",
+    "handler": "ninelives.graph.executor",
     "register": "ninelives.codec",
 }
 

@@ -73,7 +73,7 @@ class Run:
             while True:
                 wake.clear()
                 row = await self.store.run(self.id)
-                async for event in self._behind(after):
+                async for event in self.recorded(after):
                     after = event.seq
                     yield event
                 if not follow and after >= row.seq and status_of(row).state != "running":
@@ -82,7 +82,8 @@ class Run:
         finally:
             self.store.unsubscribe(self.id, wake)
 
-    async def _behind(self, after: int) -> AsyncIterator[Event]:
+    async def recorded(self, after: int = 0) -> AsyncIterator[Event]:
+        """The events that are recorded by now; waits for nothing."""
         while batch := await self.store.events(self.id, after=after, limit=BATCH):
             for event in batch:
                 yield event

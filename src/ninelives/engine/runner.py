@@ -14,7 +14,7 @@ from ninelives.durable.journal import Journal
 from ninelives.durable.usage import Model
 from ninelives.engine import superstep
 from ninelives.engine.position import Due, Position
-from ninelives.engine.superstep import Committed, Failure, Superstep
+from ninelives.engine.superstep import Committed, Failure, OnOutput, Superstep
 from ninelives.log import events
 from ninelives.log.events import Fact
 
@@ -43,6 +43,7 @@ class Runner:
     coarse: bool
     stopping: StopSignal
     reload: Callable[[], Awaitable[Position]] | None = None
+    on_output: OnOutput | None = None
     status: Status = field(default_factory=lambda: Status("running"))
 
     async def drive(self) -> Status:
@@ -86,6 +87,7 @@ class Runner:
             stopping=self.stopping,
             coarse=self.coarse,
             end=lambda: [events.IncarnationEnded(cause="completed")],
+            on_output=self.on_output,
         )
         outcome = await step.run(due)
         if isinstance(outcome, Committed):

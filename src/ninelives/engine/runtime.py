@@ -24,6 +24,7 @@ from ninelives.durable.usage import Model
 from ninelives.engine import position, target
 from ninelives.engine.run import Run, status_of
 from ninelives.engine.runner import Runner, Status
+from ninelives.engine.superstep import OnOutput
 from ninelives.engine.target import Target
 from ninelives.graph import description
 from ninelives.graph.workflow import Workflow
@@ -70,13 +71,21 @@ class Runtime:
         now: clock.Now = clock.now_ms,
         value_bytes_max: int = VALUE_BYTES_MAX,
         cold: bool = False,
+        create: bool = True,
+        on_output: OnOutput | None = None,
     ) -> None:
-        """`cold` forgets all memory after each superstep and reads it back: for tests."""
-        self.store: Store = SqliteStore(store)
+        """`create=False` refuses a store that does not exist yet.
+
+        `on_output` is called with each output of the runs worked on here, after its commit and
+        before the next superstep begins; what it raises fails that run's process, not the run.
+        `cold` forgets all memory after each superstep and reads it back: for tests.
+        """
+        self.store: Store = SqliteStore(store, create=create)
         self._models = dict(models or {})
         self._now = now
         self._value_bytes_max = value_bytes_max
         self._cold = cold
+        self._on_output = on_output
         self._stopping = StopSignal()
         self._tasks: set[asyncio.Task[Status]] = set()
 
@@ -341,6 +350,7 @@ class Runtime:
             coarse=settings.record == "superstep",
             stopping=self._stopping,
             reload=restore if self._cold else None,
+            on_output=self._on_output,
         )
         run.task = asyncio.create_task(runner.drive(), name=f"ninelives {owner.run}")
         self._tasks.add(run.task)

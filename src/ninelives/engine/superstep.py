@@ -23,7 +23,7 @@ from ninelives.durable.journal import Journal
 from ninelives.durable.state import Scope, View
 from ninelives.durable.usage import Model
 from ninelives.engine.position import Due, Pending, Position, Work, saves
-from ninelives.ids import Seq
+from ninelives.ids import RunId, Seq
 from ninelives.log import events
 from ninelives.log.events import Draft, Fact
 from ninelives.store.base import Appended
@@ -47,6 +47,7 @@ class Committed:
 
 
 Outcome: TypeAlias = Committed | list[Failure]
+OnOutput: TypeAlias = Callable[[RunId, Seq, msgspec.Raw], None]
 
 
 @dataclass(slots=True)
@@ -60,6 +61,7 @@ class Superstep:
     stopping: StopSignal
     coarse: bool
     end: Callable[[], list[Fact]]
+    on_output: OnOutput | None = None
     number: int = 0
     works: dict[int, Work] = field(default_factory=dict)
     facts: dict[int, list[Fact]] = field(default_factory=dict)
@@ -217,7 +219,15 @@ class Superstep:
         assert isinstance(result, Appended), result
         faults.reach(faults.Boundary.SUPERSTEP_COMMITTED)
         self._move_on(works, after, result.first)
+        self._tell(drafts, result.first)
         return Committed(completed)
+
+    def _tell(self, drafts: list[Draft], first: int) -> None:
+        if self.on_output is None:
+            return
+        for index, draft in enumerate(drafts):
+            if isinstance(draft.fact, events.Output):
+                self.on_output(self.journal.run, Seq(first + index), draft.fact.value)
 
     def _outputs(self, work: Work) -> list[Fact]:
         kind = self.position.workflow.output_kind(work.executor)

@@ -90,7 +90,7 @@ class WorkflowBuilder:
 
     def add_chain(self, executors: Sequence[Executor]) -> Self:
         """Join executors one after the other."""
-        if len(executors) < 2:  # noqa: PLR2004
+        if len(executors) < 2:
             self._problems.append("a chain needs at least two executors")
         for source, target in itertools.pairwise(executors):
             self.add_edge(source, target)
@@ -98,14 +98,14 @@ class WorkflowBuilder:
 
     def add_fan_out_edges(self, source: Executor, targets: Sequence[Executor]) -> Self:
         """Send each message to all targets that handle its type."""
-        if len(targets) < 2:  # noqa: PLR2004
+        if len(targets) < 2:
             self._problems.append(f"the fan-out of {source.id!r} needs at least two targets")
         self._edges.append(FanOut(self._add(source), tuple(map(self._add, targets))))
         return self
 
     def add_fan_in_edges(self, sources: Sequence[Executor], target: Executor) -> Self:
         """Gather messages until each source has sent; `target` gets them as one list."""
-        if len(sources) < 2:  # noqa: PLR2004
+        if len(sources) < 2:
             self._problems.append(f"the fan-in to {target.id!r} needs at least two sources")
         self._edges.append(FanIn(tuple(map(self._add, sources)), self._add(target)))
         return self

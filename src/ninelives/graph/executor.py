@@ -49,7 +49,7 @@ def handler(function: F) -> F: ...
 def handler(
     function: None = None,
     *,
-    input: object = None,  # noqa: A002 - Agent Framework's name
+    input: object = None,
     output: object = None,
     workflow_output: object = None,
 ) -> Callable[[F], F]: ...
@@ -147,7 +147,7 @@ def describe(function: Callable[..., Any], declared: Declared) -> Handler:
         message = f"handler {name} must be an async function"
         raise TypeError(message)
     parameters = list(inspect.signature(function).parameters.values())
-    if len(parameters) != 2:  # noqa: PLR2004 - message and context
+    if len(parameters) != 2:
         message = f"handler {name} must take a message and a context, nothing else"
         raise TypeError(message)
     hints = _hints(function, name)

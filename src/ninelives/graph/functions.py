@@ -8,7 +8,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any, overload
 
-
 from ninelives.graph.executor import Declared, Executor, describe
 
 
@@ -43,8 +42,8 @@ def executor(function: Callable[..., Any]) -> FunctionExecutor: ...
 def executor(
     function: None = None,
     *,
-    id: str | None = None,  # noqa: A002
-    input: object = None,  # noqa: A002
+    id: str | None = None,
+    input: object = None,
     output: object = None,
     workflow_output: object = None,
 ) -> Callable[[Callable[..., Any]], FunctionExecutor]: ...

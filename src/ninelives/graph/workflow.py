@@ -36,7 +36,7 @@ class OutputSelection:
 class Workflow:
     """A definition; runs of it are made by a Runtime. Build it with WorkflowBuilder."""
 
-    def __init__(  # noqa: PLR0913 - the builder's alone
+    def __init__(
         self,
         *,
         name: str,

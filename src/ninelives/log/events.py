@@ -41,7 +41,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 # -- the run ------------------------------------------------------------------------------
 
 
-class RunAdmitted(Fact):
+class RunAdmitted(Fact, frozen=True, kw_only=True):
     """The run exists: durable before its id is returned. Its seq is 1."""
 
     workflow: str
@@ -52,7 +52,7 @@ class RunAdmitted(Fact):
     target: Raw
 
 
-class IncarnationStarted(Fact):
+class IncarnationStarted(Fact, frozen=True, kw_only=True):
     """A process took ownership; `epoch` fences all earlier ones."""
 
     cause: Literal["start", "resume", "take_over"]
@@ -65,13 +65,13 @@ class IncarnationStarted(Fact):
     orphaned_holds: list[int] = []
 
 
-class IncarnationEnded(Fact):
+class IncarnationEnded(Fact, frozen=True, kw_only=True):
     """The owner let go in an orderly way (`stopped` leaves the run resumable)."""
 
     cause: Literal["completed", "failed", "parked", "waiting", "cancelled", "stopped"]
 
 
-class RunCompleted(Fact):
+class RunCompleted(Fact, frozen=True, kw_only=True):
     """Terminal: nothing could be delivered any more. `undelivered` messages lie in the buffers
     of fan-in edges whose other sources never sent.
     """
@@ -79,21 +79,21 @@ class RunCompleted(Fact):
     undelivered: int = 0
 
 
-class RunFailed(Fact):
+class RunFailed(Fact, frozen=True, kw_only=True):
     """A handler raised; `resume` tries again."""
 
     reason: str
     error: str
 
 
-class RunParked(Fact):
+class RunParked(Fact, frozen=True, kw_only=True):
     """The run needs a person; `code` is an error code such as OutcomeUnknown or BudgetHalted."""
 
     code: str
     reason: str
 
 
-class RunCancelled(Fact):
+class RunCancelled(Fact, frozen=True, kw_only=True):
     """Terminal: a person cancelled the run."""
 
     by: str = ""
@@ -102,7 +102,7 @@ class RunCancelled(Fact):
 # -- supersteps ---------------------------------------------------------------------------
 
 
-class Message(Fact):
+class Message(Fact, frozen=True, kw_only=True):
     """A message on its way: routed once, when its sender finished. `edge` names a fan-in group
     in whose buffer it lies ("" = delivered by itself).
     """
@@ -113,7 +113,7 @@ class Message(Fact):
     edge: str = ""
 
 
-class State(Fact):
+class State(Fact, frozen=True, kw_only=True):
     """A change of state: `scope` is "" for shared state, else the executor's id.
 
     `append` adds `value` (a JSON list of items) to the list under `key`.
@@ -125,26 +125,26 @@ class State(Fact):
     value: Raw = Raw(b"null")
 
 
-class Output(Fact):
+class Output(Fact, frozen=True, kw_only=True):
     """An output of the workflow, visible because its superstep has committed."""
 
     value: Raw
 
 
-class Intermediate(Fact):
+class Intermediate(Fact, frozen=True, kw_only=True):
     """An output that the workflow's output selection marks as intermediate."""
 
     value: Raw
 
 
-class HandlerFinished(Fact):
+class HandlerFinished(Fact, frozen=True, kw_only=True):
     """A delivery was handled to its end; `messages` are the seqs it consumed."""
 
     delivery: int
     messages: list[int]
 
 
-class HandlerFailed(Fact):
+class HandlerFailed(Fact, frozen=True, kw_only=True):
     """A handler raised."""
 
     delivery: int
@@ -153,7 +153,7 @@ class HandlerFailed(Fact):
     traceback: str = ""
 
 
-class SuperstepCommitted(Fact):
+class SuperstepCommitted(Fact, frozen=True, kw_only=True):
     """The superstep's messages, state, outputs became visible together with this event."""
 
     handlers: int
@@ -162,14 +162,14 @@ class SuperstepCommitted(Fact):
 # -- recorded operations ------------------------------------------------------------------
 
 
-class StepRecorded(Fact):
+class StepRecorded(Fact, frozen=True, kw_only=True):
     """A step's result; after a crash it is returned and the code is not run again."""
 
     place: Place
     result: Raw
 
 
-class StepFailed(Fact):
+class StepFailed(Fact, frozen=True, kw_only=True):
     """A step raised; replay of the same attempt raises the same."""
 
     place: Place
@@ -178,7 +178,7 @@ class StepFailed(Fact):
     attempt: int
 
 
-class ModelRequested(Fact):
+class ModelRequested(Fact, frozen=True, kw_only=True):
     """Durable before the request is sent; the hold `hold` (= this event's seq) is `held`."""
 
     place: Place
@@ -186,7 +186,7 @@ class ModelRequested(Fact):
     reserved_tokens: int
 
 
-class ModelReplied(Fact):
+class ModelReplied(Fact, frozen=True, kw_only=True):
     """The reply and its settlement, in one transaction. `hold` is ModelRequested's seq."""
 
     place: Place
@@ -197,7 +197,7 @@ class ModelReplied(Fact):
     tokens: int
 
 
-class ModelUnsettled(Fact):
+class ModelUnsettled(Fact, frozen=True, kw_only=True):
     """No reply: `failed` (the provider refused: hold released) or `unknown` (deadline,
     cancellation, lost answer: the hold stays counted at its reservation).
     """
@@ -210,7 +210,7 @@ class ModelUnsettled(Fact):
     attempt: int
 
 
-class EffectIntended(Fact):
+class EffectIntended(Fact, frozen=True, kw_only=True):
     """Durable before the effect is dispatched."""
 
     place: Place
@@ -218,7 +218,7 @@ class EffectIntended(Fact):
     arguments: Raw
 
 
-class EffectEnded(Fact):
+class EffectEnded(Fact, frozen=True, kw_only=True):
     """What became of an effect. `intent` is EffectIntended's seq; `by` says how it is known."""
 
     place: Place
@@ -231,7 +231,7 @@ class EffectEnded(Fact):
     message: str = ""
 
 
-class EffectResent(Fact):
+class EffectResent(Fact, frozen=True, kw_only=True):
     """An effect with an intent but no outcome is sent again under the same key; `why` it may be."""
 
     place: Place
@@ -240,7 +240,7 @@ class EffectResent(Fact):
     why: str
 
 
-class Replayed(Fact):
+class Replayed(Fact, frozen=True, kw_only=True):
     """A recorded operation was asked for again and answered from the journal.
 
     `of` is the seq of the record. `drift`: the arguments differ from the recorded ones.
@@ -253,7 +253,7 @@ class Replayed(Fact):
     drift: bool = False
 
 
-class Leftover(Fact):
+class Leftover(Fact, frozen=True, kw_only=True):
     """A recorded step or reply that the replay never asked for."""
 
     delivery: int
@@ -263,14 +263,14 @@ class Leftover(Fact):
 # -- the ledger ---------------------------------------------------------------------------
 
 
-class BudgetHalted(Fact):
+class BudgetHalted(Fact, frozen=True, kw_only=True):
     """The budget admits no new call until a person clears it."""
 
     budget: str
     reason: str
 
 
-class HaltCleared(Fact):
+class HaltCleared(Fact, frozen=True, kw_only=True):
     """A person let the budget admit again; unknown holds stay counted."""
 
     budget: str

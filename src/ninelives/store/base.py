@@ -245,6 +245,10 @@ class Store(Protocol):
         """Read a run's budget."""
         ...
 
+    async def check(self) -> list[str]:
+        """What is damaged in the store's own structure, or contradicts the journals."""
+        ...
+
     async def version(self) -> int:
         """A number that changes when any process commits: cheap enough to poll."""
         ...

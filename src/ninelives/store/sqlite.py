@@ -20,7 +20,7 @@ from ninelives import errors
 from ninelives.ids import Epoch, RunId, Seq
 from ninelives.log import events
 from ninelives.log.events import Draft, Event
-from ninelives.store import apply, migrate, owners, rows
+from ninelives.store import apply, checks, migrate, owners, rows
 from ninelives.store.base import (
     Admission,
     Appended,
@@ -44,8 +44,9 @@ _STALE = object()
 class SqliteStore:
     """A `Store` on one SQLite file; see `store.base.Store` for what each call promises."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, create: bool = True) -> None:
         self.url = url
+        self._create = create
         self._path, self._network = _parse(url)
         self._subscribers: dict[RunId, set[asyncio.Event]] = {}
         self._incarnations: dict[int, dict[int, Incarnation]] = {}
@@ -59,6 +60,10 @@ class SqliteStore:
 
     def _connect(self) -> None:
         try:
+            if not self._create and not self._path.exists():
+                raise errors.StoreRefused(
+                    self.url, "there is no such file; nothing was created. Check --store"
+                )
             _refuse_foreign_file(self._path, self.url)
             writing = _connection(self._path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
             migrate.migrate(writing, self.url)
@@ -248,6 +253,9 @@ class SqliteStore:
                 connection, self._find(connection, run).number, apply.BUDGET
             )
         )
+
+    async def check(self) -> list[str]:
+        return await self._read(checks.run)
 
     async def version(self) -> int:
         return await self._read(lambda connection: int(str(connection.pragma("data_version"))))

@@ -1,0 +1,5 @@
+"""`python -m ninelives.cli`."""
+
+from ninelives.cli import main
+
+main()

@@ -1,0 +1,181 @@
+"""What a person reads: reports, lists, events, as text. Pure: facts in, lines out."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+
+from ninelives import clock, codec
+from ninelives.cli.terminal import ago, next_step
+from ninelives.engine.runner import Status
+from ninelives.log.events import Event
+from ninelives.log.projection import Report
+from ninelives.log.report import ending
+from ninelives.store.base import Budget, RunRow
+
+
+def report(folded: Report, status: Status) -> str:
+    """The whole report of a run."""
+    parts = [
+        [f"run {folded.run} ({folded.workflow}): {status.state}, {folded.supersteps} supersteps"],
+        [f"  {status.code}: {status.reason}"] if status.reason else [],
+        _processes(folded, status),
+        _reentered(folded),
+        _effects(folded),
+        _models(folded),
+        _ledger(folded),
+        _timeline(folded),
+    ]
+    return "\n".join(line for part in parts for line in part)
+
+
+def _processes(folded: Report, status: Status) -> list[str]:
+    lines = ["processes:"]
+    for each in folded.processes.values():
+        ended = ending(folded, each.incarnation, status.state) or "alive"
+        lines.append(
+            f"  {each.incarnation}: pid {each.pid} on {each.host}, epoch {each.epoch}, "
+            f"from {clock.iso(each.started_at)}, {ended}"
+        )
+    return lines
+
+
+def _reentered(folded: Report) -> list[str]:
+    found = folded.reentered()
+    if not found:
+        return ["entered by more than one process: nothing"]
+    lines = ["entered by more than one process:"]
+    for executor, superstep, message, incarnations in found:
+        processes = ", ".join(
+            f"{number} (pid {folded.processes[number].pid})" for number in incarnations
+        )
+        lines.append(
+            f"  {executor}, superstep {superstep}, message {message}: processes {processes}"
+        )
+    return lines
+
+
+def _effects(folded: Report) -> list[str]:
+    line = (
+        f"effects: {len(folded.effects)} keys known, {folded.effects_in('confirmed')} applied, "
+        f"{folded.skipped_effects} skipped as already applied"
+    )
+    for state in ("refused", "failed", "unknown", "intended"):
+        count = folded.effects_in(state)
+        if count:
+            line += f", {count} {'of unknown outcome' if state == 'intended' else state}"
+    open_keys = [
+        f"  unknown: {key}"
+        for key, state in folded.effects.items()
+        if state in {"unknown", "intended"}
+    ]
+    return [line, *open_keys]
+
+
+def _models(folded: Report) -> list[str]:
+    line = f"model calls: {len(folded.holds)} made, {folded.replayed_models} replayed"
+    if folded.unanswered:
+        line += f", {len(folded.unanswered)} of unknown outcome"
+    if folded.drifts:
+        line += f" ({folded.drifts} with drifted arguments)"
+    return [line]
+
+
+def _ledger(folded: Report) -> list[str]:
+    parts = []
+    for status in ("settled", "held", "unknown", "released"):
+        calls, tokens = folded.count(status)
+        parts.append(f"{calls} {status} ({tokens} tokens)")
+    lines = [f"ledger: {', '.join(parts)}; {folded.committed_tokens} tokens committed"]
+    latest = max(folded.processes, default=0)
+    lines += [
+        f"  orphaned hold: {hold.tokens} tokens of {hold.executor}, superstep "
+        f"{hold.superstep}, process {hold.incarnation}"
+        for hold in folded.holds.values()
+        if hold.status == "held" and hold.incarnation < latest
+    ]
+    if folded.halted is not None:
+        lines.append(f"halted since {clock.iso(folded.halted[1])}: {folded.halted[0]}")
+    return lines
+
+
+def _timeline(folded: Report) -> list[str]:
+    lines = ["timeline of supersteps by process:"]
+    span: list[int] = []
+    before: tuple[int, ...] = ()
+    for number in sorted(folded.timeline):
+        step = folded.timeline[number]
+        if span and (step.incarnations != before or len(step.incarnations) > 1):
+            lines.append(_span(span, before))
+            span = []
+        span.append(number)
+        before = step.incarnations
+    if span:
+        lines.append(_span(span, before))
+    return lines
+
+
+def _span(span: list[int], incarnations: tuple[int, ...]) -> str:
+    where = f"{span[0]}" if len(span) == 1 else f"{span[0]} to {span[-1]}"
+    who = " then ".join(f"process {number}" for number in incarnations)
+    return f"  {where:>12}  {who}"
+
+
+def show(row: RunRow, status: Status, budget: Budget) -> str:
+    """One run in a few lines, ending with what to do."""
+    limit = "no limit" if budget.tokens_max is None else f"of {budget.tokens_max}"
+    lines = [
+        f"run {row.id} ({row.workflow}): {status.state}",
+        f"  superstep {row.superstep}, event {row.seq}, process {row.incarnation}",
+        f"  admitted {clock.iso(row.admitted_at)}, last event {ago(row.updated_at)} ago",
+        f"  tokens: {budget.committed} committed, {limit}",
+    ]
+    if status.reason:
+        lines.append(f"  {status.code}: {status.reason}")
+    if status.state == "parked":
+        lines.append(f"  next: {next_step(row.id, status)}")
+    return "\n".join(lines)
+
+
+def runs(rows: list[tuple[RunRow, Status]]) -> str:
+    """A table of runs."""
+    if not rows:
+        return "no runs"
+    lines = [f"{'RUN':<28} {'WORKFLOW':<18} {'STATUS':<12} {'STEP':>6} {'AGE':>5}  WHY"]
+    lines += [
+        f"{row.id:<28} {row.workflow:<18} {status.state:<12} {row.superstep:>6} "
+        f"{ago(row.admitted_at):>5}  {status.code}"
+        for row, status in rows
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def event(shown: Event) -> str:
+    """An event as one line."""
+    document = json.dumps(fact_document(shown), ensure_ascii=False)
+    where = f"{shown.superstep}/{shown.executor}" if shown.executor else f"{shown.superstep}"
+    return f"{shown.seq:>6} {clock.iso(shown.at)} {where:<16} {shown.kind:<19} {document}"
+
+
+def event_document(shown: Event) -> dict[str, object]:
+    """An event as the object that `watch --json` prints."""
+    return {
+        "seq": shown.seq,
+        "kind": shown.kind,
+        "at": clock.iso(shown.at),
+        "superstep": shown.superstep,
+        "executor": shown.executor,
+        "incarnation": shown.incarnation,
+        "pid": shown.pid,
+        "data": fact_document(shown),
+    }
+
+
+def fact_document(shown: Event) -> dict[str, object]:
+    """A fact's fields, users' values in plain JSON."""
+    fields = msgspec.structs.asdict(shown.fact)
+    return {
+        name: codec.plain(value) if isinstance(value, msgspec.Raw) else msgspec.to_builtins(value)
+        for name, value in fields.items()
+    }

@@ -1,0 +1,132 @@
+"""What every command shares: the store's option, exit codes, errors, lines of output."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, NoReturn, ParamSpec, TypeVar
+
+import click
+import msgspec
+
+from ninelives import clock, codec, errors
+from ninelives.engine.runner import Status
+from ninelives.engine.runtime import STORE_DEFAULT
+from ninelives.ids import Seq
+
+F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+
+EXIT_CODES: Final = {
+    "completed": 0,
+    "running": 0,
+    "failed": 1,
+    "interrupted": 1,
+    "parked": 3,
+    "waiting": 4,
+    "cancelled": 5,
+}
+
+
+def store_option(function: F) -> F:
+    """`--store URL`, then NINELIVES_STORE, then a file in the working directory."""
+    decorate = click.option(
+        "--store",
+        default=lambda: os.environ.get("NINELIVES_STORE", STORE_DEFAULT),
+        show_default=f"$NINELIVES_STORE, else {STORE_DEFAULT}",
+        metavar="URL",
+        help="Where the journals are: sqlite:///file.db or sqlite:////absolute/file.db.",
+    )
+    return decorate(function)
+
+
+def json_option(function: F) -> F:
+    """`--json`: one object per line, for machines."""
+    return click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")(
+        function
+    )
+
+
+def asynchronous(function: Callable[P, Coroutine[None, None, int]]) -> Callable[P, None]:
+    """Run a command's coroutine; its result is the exit code, its errors are lines."""
+
+    @functools.wraps(function)
+    def command(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            sys.exit(asyncio.run(function(*args, **kwargs)))
+        except errors.NineLivesError as error:
+            fail(error)
+        except BrokenPipeError:
+            sys.stderr.close()
+            sys.exit(141)
+
+    return command
+
+
+def fail(error: errors.NineLivesError) -> NoReturn:
+    """Say what went wrong, with its code, and leave with 2 if nothing was changed, else 1."""
+    complain(f"error: {error.code}: {error}")
+    sys.exit(2 if isinstance(error, errors.UsageError) else 1)
+
+
+def complain(text: str) -> None:
+    """A line for the person, not for the pipe."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def say(text: str) -> None:
+    """A line of the product, flushed."""
+    print(text, flush=True)
+
+
+def say_json(value: object) -> None:
+    say(json.dumps(value, ensure_ascii=False))
+
+
+def say_output(seq: Seq, raw: msgspec.Raw, *, as_json: bool) -> None:
+    """An output as a line: text as it is, other values as JSON."""
+    value = codec.plain(raw)
+    if as_json:
+        say_json({"output": value, "seq": seq})
+    else:
+        say(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def leave(run_id: str, status: Status, *, signalled: int = 0) -> int:
+    """Say why a run is not completed and what to do next; returns the exit code."""
+    match status.state:
+        case "parked":
+            complain(f"parked: {status.code}: {status.reason}")
+            complain(f"next: {next_step(run_id, status)}")
+        case "failed":
+            complain(f"failed: {status.code}: {status.reason}")
+            complain(f"next: mend the cause, then `ninelives resume {run_id}`")
+        case "interrupted":
+            complain(f"stopped; go on with `ninelives resume {run_id}`")
+        case _:
+            pass
+    return signalled or EXIT_CODES[status.state]
+
+
+def next_step(run_id: str, status: Status) -> str:
+    """What a person on call does about a parked run."""
+    if status.code == "BudgetHalted":
+        return f"`ninelives clear-halt {run_id}`, then `ninelives resume {run_id}`"
+    if status.code == "OutcomeUnknown":
+        return f"find out what happened, then `ninelives resume {run_id}` asks again"
+    if status.code == "BudgetExceeded":
+        return f"the budget was fixed at admission; see `ninelives report {run_id}`"
+    return f"`ninelives resume {run_id}` tries again"
+
+
+def ago(at_ms: int) -> str:
+    """How long ago a label is."""
+    seconds = max(0, (clock.now_ms() - at_ms) // 1000)
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"

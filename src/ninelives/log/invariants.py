@@ -1,0 +1,198 @@
+"""The numbered invariants of every journal, and a check of one run's events against them.
+
+They are cited by number in the code, in tests and in ARCHITECTURE.md.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ninelives.log import events
+from ninelives.log.events import Event
+
+
+class Invariant(enum.Enum):
+    """A sentence that holds for every journal at every moment."""
+
+    I1 = "A run's events are numbered from 1 without a hole."
+    I2 = "The first event, and only the first, is the run's admission."
+    I3 = "Epochs grow with every take-over, and incarnations are numbered from 1 without a hole."
+    I4 = "No event of an older incarnation follows the start of a newer one."
+    I5 = "Supersteps commit in order, each once; outputs, messages and state lie in one that does."
+    I6 = "An effect ends only after its intent, and is confirmed at most once."
+    I7 = "A key names one effect: one intent."
+    I8 = "A model call's hold ends at most once, after its request."
+    I9 = "A message is consumed by one handler, once, after it was sent."
+    I10 = "After completion or cancellation nothing more happens."
+    I11 = "A reply whose usage is unknown halts a budget in the same commit."
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """An event that breaks an invariant."""
+
+    run: str
+    invariant: Invariant
+    seq: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.run}: {self.invariant.name} at event {self.seq}: {self.what}"
+
+
+def check(journal: Sequence[Event]) -> list[Violation]:
+    """All violations in one run's journal, which is given whole and in order."""
+    run = journal[0].run if journal else ""
+    found: list[Violation] = []
+    for invariant, rule in _RULES:
+        found += [Violation(run, invariant, seq, what) for seq, what in rule(journal)]
+    return sorted(found, key=lambda each: each.seq)
+
+
+Findings = Iterator[tuple[int, str]]
+
+
+def _numbers(journal: Sequence[Event]) -> Findings:
+    for expected, event in enumerate(journal, 1):
+        if event.seq != expected:
+            yield event.seq, f"expected event {expected}"
+            return
+
+
+def _admission(journal: Sequence[Event]) -> Findings:
+    for event in journal:
+        if isinstance(event.fact, events.RunAdmitted) != (event.seq == 1):
+            yield event.seq, f"{event.kind} as event {event.seq}"
+
+
+def _epochs(journal: Sequence[Event]) -> Findings:
+    epoch = number = 0
+    for event in journal:
+        if isinstance(event.fact, events.IncarnationStarted):
+            if event.fact.epoch <= epoch:
+                yield event.seq, f"epoch {event.fact.epoch} after {epoch}"
+            if event.incarnation != number + 1:
+                yield event.seq, f"incarnation {event.incarnation} after {number}"
+            epoch, number = event.fact.epoch, event.incarnation
+
+
+def _fencing(journal: Sequence[Event]) -> Findings:
+    latest = 1
+    for event in journal:
+        if event.incarnation and event.incarnation < latest:
+            yield event.seq, f"{event.kind} of incarnation {event.incarnation}, {latest} owns it"
+        latest = max(latest, event.incarnation)
+
+
+def _supersteps(journal: Sequence[Event]) -> Findings:
+    visible = events.Output | events.Intermediate | events.Message | events.State
+    committed, waiting = 0, list[Event]()
+    for event in journal:
+        if isinstance(event.fact, visible):
+            waiting.append(event)
+        if isinstance(event.fact, events.SuperstepCommitted):
+            if event.superstep != committed + 1:
+                yield event.seq, f"superstep {event.superstep} after {committed}"
+            for each in waiting:
+                if each.superstep != event.superstep:
+                    yield each.seq, f"{each.kind} of superstep {each.superstep}"
+            committed, waiting = event.superstep, []
+    for each in waiting:
+        yield each.seq, f"{each.kind} is visible without its superstep's commit"
+
+
+def _effects(journal: Sequence[Event]) -> Findings:
+    intents: dict[int, str] = {}
+    confirmed: set[str] = set()
+    for event in journal:
+        match event.fact:
+            case events.EffectIntended(key=key):
+                intents[event.seq] = key
+            case events.EffectEnded() as ended:
+                if intents.get(ended.intent) != ended.key:
+                    yield event.seq, f"effect {ended.key!r} ends without its intent"
+                if ended.outcome == "confirmed" and ended.key in confirmed:
+                    yield event.seq, f"effect {ended.key!r} is confirmed again"
+                if ended.outcome == "confirmed":
+                    confirmed.add(ended.key)
+            case _:
+                pass
+
+
+def _keys(journal: Sequence[Event]) -> Findings:
+    seen: set[str] = set()
+    for event in journal:
+        if isinstance(event.fact, events.EffectIntended):
+            if event.fact.key in seen:
+                yield event.seq, f"key {event.fact.key!r} has a second intent"
+            seen.add(event.fact.key)
+
+
+def _holds(journal: Sequence[Event]) -> Findings:
+    held: set[int] = set()
+    for event in journal:
+        match event.fact:
+            case events.ModelRequested():
+                held.add(event.seq)
+            case events.ModelReplied(hold=hold) | events.ModelUnsettled(hold=hold):
+                if hold not in held:
+                    yield event.seq, f"hold {hold} is not held"
+                held.discard(hold)
+            case _:
+                pass
+
+
+def _messages(journal: Sequence[Event]) -> Findings:
+    pending: Counter[int] = Counter()
+    for event in journal:
+        match event.fact:
+            case events.RunAdmitted() | events.Message():
+                pending[event.seq] += 1
+            case events.HandlerFinished(messages=consumed):
+                for seq in consumed:
+                    if pending[seq] != 1:
+                        yield event.seq, f"message {seq} is not pending"
+                    pending[seq] -= 1
+            case _:
+                pass
+
+
+def _ends(journal: Sequence[Event]) -> Findings:
+    ended = False
+    for event in journal:
+        if ended and not isinstance(event.fact, events.IncarnationEnded | events.HaltCleared):
+            yield event.seq, f"{event.kind} after the run's end"
+        ended |= isinstance(event.fact, events.RunCompleted | events.RunCancelled)
+
+
+def _halts(journal: Sequence[Event]) -> Findings:
+    for event, after in zip(journal, [*journal[1:], None], strict=True):
+        unknown = isinstance(event.fact, events.ModelReplied) and (
+            event.fact.hold_status == "unknown"
+        )
+        halts = after is not None and isinstance(after.fact, events.BudgetHalted)
+        if unknown and not halts:
+            yield event.seq, "the usage is unknown and nothing was halted"
+
+
+_RULES = (
+    (Invariant.I1, _numbers),
+    (Invariant.I2, _admission),
+    (Invariant.I3, _epochs),
+    (Invariant.I4, _fencing),
+    (Invariant.I5, _supersteps),
+    (Invariant.I6, _effects),
+    (Invariant.I7, _keys),
+    (Invariant.I8, _holds),
+    (Invariant.I9, _messages),
+    (Invariant.I10, _ends),
+    (Invariant.I11, _halts),
+)
+
+
+def table() -> Iterable[tuple[str, str]]:
+    """Numbers and sentences, for documents and the command line."""
+    return [(each.name, each.value) for each in Invariant]

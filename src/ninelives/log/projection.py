@@ -1,0 +1,220 @@
+"""A run's journal folded into what a person wants to know of it: who, what twice, what it cost.
+
+`fold` takes events in order and may be given them in parts: folding `a + b` is folding `b` into
+the fold of `a`. It needs no user types and reads no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias, TypeVar
+
+from ninelives.log import events
+from ninelives.log.events import Event
+
+T = TypeVar("T")
+HoldStatus: TypeAlias = Literal["held", "settled", "unknown", "released"]
+EffectState: TypeAlias = Literal["intended", "confirmed", "refused", "unknown", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One incarnation; `ended` is empty while it lives, or if it was killed."""
+
+    incarnation: int
+    pid: int
+    host: str
+    epoch: int
+    started_at: int
+    ended: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A reservation and what became of it; `tokens` is what counts."""
+
+    seq: int
+    executor: str
+    superstep: int
+    incarnation: int
+    tokens: int
+    status: HoldStatus = "held"
+
+
+@dataclass(frozen=True, slots=True)
+class Superstep:
+    """A superstep and the incarnations that recorded something in it."""
+
+    number: int
+    executors: tuple[str, ...] = ()
+    incarnations: tuple[int, ...] = ()
+    committed: bool = False
+
+
+@dataclass(slots=True)
+class Report:
+    """Everything that `ninelives report` says of one run."""
+
+    run: str = ""
+    workflow: str = ""
+    state: str = "running"
+    code: str = ""
+    reason: str = ""
+    supersteps: int = 0
+    outputs: int = 0
+    seq: int = 0
+    processes: dict[int, Process] = field(default_factory=dict)
+    entered: dict[tuple[int, str, int], tuple[int, ...]] = field(default_factory=dict)
+    holds: dict[int, Hold] = field(default_factory=dict)
+    replayed_models: int = 0
+    unanswered: set[int] = field(default_factory=set)
+    effects: dict[str, EffectState] = field(default_factory=dict)
+    skipped_effects: int = 0
+    halted: tuple[str, int] | None = None
+    timeline: dict[int, Superstep] = field(default_factory=dict)
+    drifts: int = 0
+    leftovers: int = 0
+
+    @property
+    def committed_tokens(self) -> int:
+        """Settled at actual, held and unknown at reserved."""
+        return sum(hold.tokens for hold in self.holds.values())
+
+    def reentered(self) -> list[tuple[str, int, int, tuple[int, ...]]]:
+        """Deliveries with durable facts of several processes: executor, superstep, message."""
+        return [
+            (executor, superstep, delivery, incarnations)
+            for (superstep, executor, delivery), incarnations in sorted(self.entered.items())
+            if len(incarnations) > 1
+        ]
+
+    def count(self, status: HoldStatus) -> tuple[int, int]:
+        """Calls and tokens of the holds with this status."""
+        found = [hold.tokens for hold in self.holds.values() if hold.status == status]
+        return len(found), sum(found)
+
+    def effects_in(self, state: EffectState) -> int:
+        return sum(each == state for each in self.effects.values())
+
+
+def fold(journal: Iterable[Event], into: Report | None = None) -> Report:
+    """Fold events into a report (a new one, or one that already holds the events before)."""
+    report = into or Report()
+    for event in journal:
+        report.run, report.seq = event.run, event.seq
+        _place(report, event)
+        _fact(report, event)
+    return report
+
+
+def _place(report: Report, event: Event) -> None:
+    """Note which process recorded what of which delivery and superstep."""
+    delivery = _delivery(event)
+    if delivery is not None and event.incarnation:
+        key = (event.superstep, event.executor, delivery)
+        before = report.entered.get(key, ())
+        if event.incarnation not in before:
+            report.entered[key] = (*before, event.incarnation)
+    if event.superstep and event.incarnation and event.executor:
+        step = report.timeline.get(event.superstep) or Superstep(event.superstep)
+        report.timeline[event.superstep] = replace(
+            step,
+            executors=_with(step.executors, event.executor),
+            incarnations=_with(step.incarnations, event.incarnation),
+        )
+
+
+def _with(known: tuple[T, ...], new: T) -> tuple[T, ...]:
+    return known if new in known else (*known, new)
+
+
+def _delivery(event: Event) -> int | None:
+    fact = event.fact
+    place = getattr(fact, "place", None)
+    if isinstance(place, events.Place):
+        return place.delivery
+    if isinstance(fact, events.HandlerFinished | events.HandlerFailed | events.Leftover):
+        return fact.delivery
+    return None
+
+
+def _fact(report: Report, event: Event) -> None:
+    match event.fact:
+        case events.RunAdmitted(workflow=workflow):
+            report.workflow = workflow
+        case events.Output():
+            report.outputs += 1
+        case events.SuperstepCommitted():
+            report.supersteps = event.superstep
+            step = report.timeline.get(event.superstep)
+            if step is not None:
+                report.timeline[event.superstep] = replace(step, committed=True)
+        case events.Leftover():
+            report.leftovers += 1
+        case events.Replayed() as replayed:
+            _replayed(report, replayed)
+        case events.EffectIntended(key=key):
+            report.effects[key] = "intended"
+        case events.EffectEnded() as ended:
+            report.effects[ended.key] = ended.outcome
+            report.skipped_effects += ended.by == "reconcile" and ended.outcome == "confirmed"
+        case events.ModelRequested() | events.ModelReplied() | events.ModelUnsettled():
+            _model(report, event)
+        case events.BudgetHalted(reason=reason):
+            report.halted = (reason, event.at)
+        case events.HaltCleared():
+            report.halted = None
+        case _:
+            _status(report, event)
+
+
+def _replayed(report: Report, fact: events.Replayed) -> None:
+    report.drifts += fact.drift
+    if fact.operation == "model":
+        report.replayed_models += 1
+    elif fact.operation == "effect":
+        report.skipped_effects += 1
+
+
+def _model(report: Report, event: Event) -> None:
+    match event.fact:
+        case events.ModelRequested(reserved_tokens=reserved):
+            report.holds[event.seq] = Hold(
+                event.seq, event.executor, event.superstep, event.incarnation, reserved
+            )
+            report.unanswered.add(event.seq)
+        case events.ModelReplied(hold=seq, hold_status=status, tokens=tokens):
+            hold = report.holds[seq]
+            counted = tokens if status == "settled" else hold.tokens
+            report.holds[seq] = replace(hold, status=status, tokens=counted)
+            report.unanswered.discard(seq)
+        case events.ModelUnsettled(hold=seq, outcome="failed"):
+            report.holds[seq] = replace(report.holds[seq], status="released", tokens=0)
+            report.unanswered.discard(seq)
+        case events.ModelUnsettled(hold=seq):
+            report.holds[seq] = replace(report.holds[seq], status="unknown")
+        case _:
+            raise AssertionError(event)
+
+
+def _status(report: Report, event: Event) -> None:
+    match event.fact:
+        case events.IncarnationStarted() as started:
+            report.state, report.code, report.reason = "running", "", ""
+            report.processes[event.incarnation] = Process(
+                event.incarnation, started.pid, started.host, started.epoch, event.at
+            )
+        case events.IncarnationEnded(cause=cause):
+            process = report.processes[event.incarnation]
+            report.processes[event.incarnation] = replace(process, ended=cause)
+        case events.RunCompleted():
+            report.state = "completed"
+        case events.RunCancelled():
+            report.state = "cancelled"
+        case events.RunFailed(error=code, reason=reason):
+            report.state, report.code, report.reason = "failed", code, reason
+        case events.RunParked(code=code, reason=reason):
+            report.state, report.code, report.reason = "parked", code, reason
+        case _:
+            pass

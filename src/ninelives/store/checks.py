@@ -1,0 +1,27 @@
+"""Looks for damage in a SQLite store: its pages, and its views against the journals."""
+
+from __future__ import annotations
+
+import apsw
+
+from ninelives.store import queries
+
+_SQL = queries.load("sqlite")
+_QUESTIONS = {
+    "check_numbers": "run {0}: its last event is {1}, its row says {2}",
+    "check_pending": "message {0} is pending and has no event",
+    "check_holds": "hold {0} has no request in its journal",
+    "check_budgets": "run {0}: its budget's counters do not agree with its holds",
+    "check_effects": "key {0} has no intent in its journal",
+    "check_state": "run {0}: state {1!r} points to event {2}, which does not exist",
+}
+
+
+def run(connection: apsw.Connection) -> list[str]:
+    """All that is wrong, in words; empty if nothing is."""
+    pages = connection.execute("PRAGMA integrity_check").fetchall()
+    found = [str(each[0]) for each in pages if each[0] != "ok"]
+    for name, words in _QUESTIONS.items():
+        rows = connection.execute(_SQL[name]).fetchall()
+        found += [words.format(*row) for row in rows]
+    return found

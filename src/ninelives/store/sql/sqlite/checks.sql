@@ -1,0 +1,32 @@
+-- check_numbers --
+-- A run's row and its journal agree on the last number.
+SELECT r.run_id, coalesce((SELECT max(e.id) FROM events AS e
+    WHERE e.id > r.id << 32 AND e.id < (r.id + 1) << 32), 0) & 4294967295, r.seq
+FROM runs AS r
+WHERE r.seq <> coalesce((SELECT max(e.id) FROM events AS e
+    WHERE e.id > r.id << 32 AND e.id < (r.id + 1) << 32), 0) & 4294967295;
+
+-- check_pending --
+SELECT p.id FROM pending AS p LEFT JOIN events AS e ON e.id = p.id
+WHERE e.id IS NULL OR e.kind NOT IN ('message', 'run_admitted');
+
+-- check_holds --
+SELECT h.id FROM holds AS h LEFT JOIN events AS e ON e.id = h.id
+WHERE e.id IS NULL OR e.kind <> 'model_requested';
+
+-- check_budgets --
+-- Settled at actual, held and unknown at reserved: the counters are the sums of the holds.
+SELECT r.run_id FROM budgets AS b JOIN runs AS r ON r.id = b.run
+WHERE b.name = 'run' AND (b.settled_tokens, b.held_tokens, b.unknown_tokens) <> (
+  SELECT coalesce(sum(h.tokens) FILTER (WHERE h.status = 'settled'), 0),
+    coalesce(sum(h.reserved_tokens) FILTER (WHERE h.status = 'held'), 0),
+    coalesce(sum(h.reserved_tokens) FILTER (WHERE h.status = 'unknown'), 0)
+  FROM holds AS h WHERE h.id > b.run << 32 AND h.id < (b.run + 1) << 32);
+
+-- check_effects --
+SELECT f.key FROM effects AS f LEFT JOIN events AS e ON e.id = (f.run << 32 | f.seq)
+WHERE e.id IS NULL OR e.kind <> 'effect_intended';
+
+-- check_state --
+SELECT s.run, s.key, s.seq FROM state AS s LEFT JOIN events AS e ON e.id = (s.run << 32 | s.seq)
+WHERE e.id IS NULL OR e.kind <> 'state';
