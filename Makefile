@@ -5,7 +5,8 @@ PYTHON ?= python3
 OTHERS := $(if $(filter file,$(origin PYTHON)),python3.14 python3.13 python3.12 python3.11)
 VENV := .venv
 PY := $(VENV)/bin/python
-# -I: no PYTHON* variable of the caller's (PYTHONWARNINGS=error, PYTHONPATH) can break the set-up.
+# None of the caller's may break the set-up, or what runs after it.
+unexport PYTHONWARNINGS PYTHONPATH PYTHONHOME
 # A set-up that was killed may have left no pip.
 INSTALL := { $(PY) -I -m pip --version >/dev/null 2>&1 || $(PY) -I -m ensurepip; } && \
 	$(PY) -I -m pip install --quiet --disable-pip-version-check
