@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import pathlib
 import sys
+import traceback
 import types
 
 import msgspec
@@ -53,21 +54,41 @@ def load(target: Target) -> Workflow:
     """Import a target.
 
     Raises:
-        TargetInvalid: it cannot be found, or is no workflow. Errors inside it pass unchanged.
+        TargetInvalid: it cannot be found, cannot be imported, or is no workflow.
+        WorkflowInvalid: its graph has problems.
     """
     if target.import_path and target.import_path not in sys.path:
         sys.path.insert(0, target.import_path)
+    try:
+        value = _value(target)
+    except errors.NineLivesError:
+        raise
+    except Exception as error:
+        where = _where(error)
+        why = f"importing it raised {type(error).__name__}{where}: {error}"
+        raise errors.TargetInvalid(target.text, why) from error
+    if not isinstance(value, Workflow):
+        raise errors.TargetInvalid(target.text, f"it is a {type(value).__name__}, not a Workflow")
+    return value
+
+
+def _value(target: Target) -> object:
     module = _module(target)
     value: object = getattr(module, target.attribute, None)
     if value is None:
         raise errors.TargetInvalid(target.text, f"it has no attribute {target.attribute!r}")
     if callable(value) and not isinstance(value, Workflow | WorkflowBuilder):
         value = value()
-    if isinstance(value, WorkflowBuilder):
-        value = value.build()
-    if not isinstance(value, Workflow):
-        raise errors.TargetInvalid(target.text, f"it is a {type(value).__name__}, not a Workflow")
-    return value
+    return value.build() if isinstance(value, WorkflowBuilder) else value
+
+
+def _where(error: Exception) -> str:
+    """The user's line that an error comes from."""
+    if isinstance(error, SyntaxError):
+        return f" at {error.filename}:{error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [frame for frame in frames if "importlib" not in frame.filename]
+    return f" at {users[-1].filename}:{users[-1].lineno}" if users else ""
 
 
 def _module(target: Target) -> types.ModuleType:
