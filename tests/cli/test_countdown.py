@@ -6,10 +6,10 @@ import json
 import signal
 
 import pytest
-from support.shell import TARGET, Shell
 
 from ninelives.testing.scripted import line_for
 from ninelives.testing.world import World
+from support.shell import TARGET, Shell
 
 EXPECTED = [f"{n}: {line_for(f'Checklist item {n}.')}" for n in range(20, 0, -1)] + ["0: liftoff"]
 RUN = ("run", TARGET, "launch-1", "--input", "20")

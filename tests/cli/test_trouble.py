@@ -10,9 +10,9 @@ import sys
 
 import apsw
 import pytest
-from support.shell import TARGET, Shell
 
 from ninelives.store import migrate
+from support.shell import TARGET, Shell
 
 RUN = ("run", TARGET, "launch-1", "--input", "20")
 RESUME = ("resume", "launch-1")
@@ -72,9 +72,7 @@ def test_a_damaged_event_is_found(shell: Shell) -> None:
     connection = apsw.Connection(str(file))
     connection.pragma("wal_checkpoint", "TRUNCATE")
     connection.close()
-    data = bytearray(file.read_bytes())
-    data[data.index(b'{"workflow":')] = 0
-    file.write_bytes(data)
+    file.write_bytes(file.read_bytes().replace(b'{"workflow":', b'\x00"workflow":'))
     result = shell("verify")
     assert result.code == 1
     assert "cannot be read" in result.err or "damaged" in result.err
@@ -90,7 +88,7 @@ def test_a_full_disk_ends_with_a_clear_error_and_a_resumable_run(shell: Shell) -
         command,
         cwd=shell.folder,
         env={**shell._env({}), "SCRIPTED_DELAY_SECONDS": "0", "NOTIFY_FILE": "n.jsonl"},
-        preexec_fn=limit,  # noqa: PLW1509 - the child's own limit
+        preexec_fn=limit,
         capture_output=True,
         text=True,
         timeout=50,

@@ -94,8 +94,7 @@ def test_a_stopped_owner_that_wakes_after_a_take_over_writes_nothing(
                 await runtime.resume("r", hangs.workflow)
             run = await runtime.resume("r", hangs.workflow, take_over=True)
             assert run.owned_here
-        row = await seq()
-        return row
+        return await seq()
 
     async def seq() -> int:
         async with Runtime(store) as runtime:
