@@ -8,7 +8,7 @@ import os
 import pathlib
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import click
 import msgspec
@@ -138,7 +138,7 @@ def _clear_line() -> None:
 
 
 @contextlib.contextmanager
-def _signals(runtime: Runtime, received: list[int]) -> Iterator[None]:
+def _signals(runtime: Runtime, received: list[int]) -> Generator[None]:
     """The first SIGINT or SIGTERM stops in an orderly way, the second at once."""
     loop = asyncio.get_running_loop()
 

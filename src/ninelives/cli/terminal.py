@@ -61,7 +61,8 @@ def asynchronous(function: Callable[P, Coroutine[None, None, int]]) -> Callable[
         except errors.NineLivesError as error:
             fail(error)
         except BrokenPipeError:
-            sys.stderr.close()
+            # The reader has gone. Python would flush stdout once more at its exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(141)
 
     return command

@@ -91,15 +91,15 @@ class _Encoder:
         scalar = _SCALARS.get(cls)
         if scalar is not None:
             return scalar(value)
-        return self._instance(value, cls, path, depth + 1)
+        return self.walk_instance(value, cls, path, depth + 1)
 
-    def _list(self, value: list[object], path: str, depth: int) -> Plain:
+    def walk_list(self, value: list[object], path: str, depth: int) -> Plain:
         return [self.walk(each, f"{path}[{index}]", depth) for index, each in enumerate(value)]
 
-    def _tuple(self, value: tuple[object, ...], path: str, depth: int) -> Plain:
-        return _tag("tuple", self._list(list(value), path, depth))
+    def walk_tuple(self, value: tuple[object, ...], path: str, depth: int) -> Plain:
+        return _tag("tuple", self.walk_list(list(value), path, depth))
 
-    def _dict(self, value: dict[object, object], path: str, depth: int) -> Plain:
+    def walk_dict(self, value: dict[object, object], path: str, depth: int) -> Plain:
         if all(type(key) is str and key != TAG and _storable(key) for key in value):
             return {key: self.walk(each, f"{path}.{key}", depth) for key, each in value.items()}
         pairs = [
@@ -111,12 +111,12 @@ class _Encoder:
         ]
         return _tag("dict", pairs)
 
-    def _set(self, value: set[object] | frozenset[object], path: str, depth: int) -> Plain:
+    def walk_set(self, value: set[object] | frozenset[object], path: str, depth: int) -> Plain:
         walked = [self.walk(each, f"{path}{{{each!r}}}", depth) for each in value]
         name = "set" if type(value) is set else "frozenset"
         return _tag(name, sorted(walked, key=_json.encode))
 
-    def _instance(self, value: object, cls: type, path: str, depth: int) -> Plain:
+    def walk_instance(self, value: object, cls: type, path: str, depth: int) -> Plain:
         fields = _fields(value, cls)
         if fields is None:
             raise errors.Unencodable(path, _why_not(value, cls))
@@ -226,9 +226,9 @@ _SCALARS: dict[type, Callable[[Any], Plain]] = {
     },
 }
 _COMPOSED: dict[type, Callable[[_Encoder, Any, str, int], Plain]] = {
-    list: _Encoder._list,  # noqa: SLF001
-    tuple: _Encoder._tuple,  # noqa: SLF001
-    dict: _Encoder._dict,  # noqa: SLF001
-    set: _Encoder._set,  # noqa: SLF001
-    frozenset: _Encoder._set,  # noqa: SLF001
+    list: _Encoder.walk_list,
+    tuple: _Encoder.walk_tuple,
+    dict: _Encoder.walk_dict,
+    set: _Encoder.walk_set,
+    frozenset: _Encoder.walk_set,
 }

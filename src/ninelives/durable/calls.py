@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 
 from ninelives import codec, errors
@@ -67,7 +67,7 @@ def _is_async(function: Callable[..., object]) -> bool:
 
 
 @contextmanager
-def nested(what: str) -> Iterator[None]:
+def nested(what: str) -> Generator[None]:
     """Mark that a user's function runs inside `what`, where durable operations are refused."""
     token = _inside.set(what)
     try:

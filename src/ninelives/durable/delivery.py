@@ -7,7 +7,7 @@ commits. Facts that need no commit of their own (`Replayed` notes) wait here for
 from __future__ import annotations
 
 import contextvars
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -109,7 +109,7 @@ class Delivery:
         return self.unwind(errors.Parked(code, reason))
 
     @asynccontextmanager
-    async def call(self) -> AsyncIterator[Call]:
+    async def call(self) -> AsyncGenerator[Call]:
         """Mark an operation as under way in its branch, and whether others ran beside it."""
         branch, call = self.branch(), Call()
         branch.under_way.append(call)

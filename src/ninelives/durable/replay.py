@@ -61,9 +61,16 @@ class Replay:
     code_version: str
     code_versions: Mapping[int, str]
     records: list[Record] = field(default_factory=list)
-    _exact: dict[tuple[str, str, str, str, int], Record] = field(default_factory=dict)
+    _exact: dict[tuple[str, str, str, str, int], Record] = field(init=False)
     _ordinals: dict[tuple[str, str, str], int] = field(default_factory=dict)
     _nths: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        places = [(record, record.place) for record in self.records]
+        self._exact = {
+            (record.kind, place.branch, place.name, place.fingerprint, place.nth): record
+            for record, place in places
+        }
 
     def find(self, kind: Kind, branch: str, name: str, fingerprint: str) -> Found:
         """Number a call and find its record; a record is taken once."""
@@ -207,21 +214,3 @@ def _end(
     record.outcome = event.fact  # type: ignore[assignment]
     record.outcome_seq = event.seq
     record.incarnation = event.incarnation
-
-
-def replay_of(
-    delivery: int,
-    records: list[Record],
-    *,
-    attempt: int,
-    code_version: str,
-    code_versions: Mapping[int, str],
-) -> Replay:
-    """Prepare the records of one delivery for look-ups."""
-    replay = Replay(delivery, attempt, code_version, code_versions, records)
-    for record in records:
-        place = record.place
-        replay._exact[  # noqa: SLF001 - the same module builds it
-            record.kind, place.branch, place.name, place.fingerprint, place.nth
-        ] = record
-    return replay

@@ -16,10 +16,10 @@ from typing import TypeAlias
 import msgspec
 
 from ninelives import errors, faults
-from ninelives.durable import replay
 from ninelives.durable.context import Scalar, WorkflowContext
 from ninelives.durable.delivery import Delivery, StopSignal
 from ninelives.durable.journal import Journal
+from ninelives.durable.replay import Replay
 from ninelives.durable.state import Scope, View
 from ninelives.durable.usage import Model
 from ninelives.engine.position import Due, Pending, Position, Work, saves
@@ -116,12 +116,12 @@ class Superstep:
             executor=due.target,
             superstep=self.number,
             journal=journal,
-            replay=replay.replay_of(
+            replay=Replay(
                 due.id,
+                journal.owner.attempt,
+                journal.code_version,
+                journal.code_versions,
                 records,
-                attempt=journal.owner.attempt,
-                code_version=journal.code_version,
-                code_versions=journal.code_versions,
             ),
             shared=View("", journal.encode, self.position.scope("", journal)),
             local=View(due.target, journal.encode, local),

@@ -110,9 +110,7 @@ class WorkflowBuilder:
         self._edges.append(FanIn(tuple(map(self._add, sources)), self._add(target)))
         return self
 
-    def add_switch_case_edge_group(
-        self, source: Executor, cases: Sequence[Case | Default]
-    ) -> Self:
+    def add_switch_case_edge_group(self, source: Executor, cases: Sequence[Case | Default]) -> Self:
         """Send each message to the first case that holds, else to the one default."""
         branches = [each for each in cases if isinstance(each, Case)]
         defaults = [each for each in cases if isinstance(each, Default)]

@@ -68,18 +68,23 @@ def differences(recorded: dict[str, object], present: dict[str, object]) -> tupl
     found += [f"edge {edge} is gone" for edge in before if edge not in now]
     found += [f"edge {edge} is new" for edge in now if edge not in before]
     for what in ("outputs", "intermediate"):
-        if recorded.get(what) != present.get(what):
-            found.append(f"the selection of {what} was {recorded.get(what)}, is {present.get(what)}")
+        was, now_is = recorded.get(what), present.get(what)
+        if was != now_is:
+            found.append(f"the selection of {what} was {was}, is {now_is}")
     return tuple(found)
 
 
 def _executor_differences(
     before: dict[str, dict[str, object]], now: dict[str, dict[str, object]]
 ) -> list[str]:
-    found = [f"executor {name!r} ({before[name]['class']}) is missing now" for name in before
-             if name not in now]
-    found += [f"executor {name!r} ({now[name]['class']}) is new" for name in now
-              if name not in before]
+    found = [
+        f"executor {name!r} ({before[name]['class']}) is missing now"
+        for name in before
+        if name not in now
+    ]
+    found += [
+        f"executor {name!r} ({now[name]['class']}) is new" for name in now if name not in before
+    ]
     for name in before.keys() & now.keys():
         for what in ("class", "takes"):
             if before[name].get(what) != now[name].get(what):

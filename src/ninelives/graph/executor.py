@@ -88,9 +88,7 @@ class Executor:
             describe(getattr(self, name), declared)
             for name, declared in _marked(type(self)).items()
         ]
-        self._handlers = tuple(
-            sorted(found, key=lambda each: -types.specificity(each.takes))
-        )
+        self._handlers = tuple(sorted(found, key=lambda each: -types.specificity(each.takes)))
 
     @property
     def handlers(self) -> tuple[Handler, ...]:
@@ -188,7 +186,7 @@ def _locals_of_caller(function: Callable[..., Any]) -> dict[str, object]:
     names: dict[str, object] = {}
     frame = inspect.currentframe()
     while frame is not None:
-        if frame.f_globals is function.__globals__:  # type: ignore[attr-defined]
+        if frame.f_globals is function.__globals__:
             names = {**frame.f_locals, **names}
         frame = frame.f_back
     return names

@@ -68,5 +68,3 @@ def executor(
         return FunctionExecutor(made, id or made.__name__, declared)
 
     return make if function is None else make(function)
-
-

@@ -12,37 +12,39 @@ def options(annotation: object) -> tuple[object, ...]:
     if annotation is typing.Never or annotation is typing.NoReturn:
         return ()
     if typing.get_origin(annotation) in {typing.Union, types.UnionType}:
-        return tuple(
-            option for each in typing.get_args(annotation) for option in options(each)
-        )
+        return tuple(option for each in typing.get_args(annotation) for option in options(each))
     return (annotation,)
+
+
+def _is_anything(annotation: object) -> bool:
+    return annotation is typing.Any or annotation is object
 
 
 def fits(value: object, annotation: object) -> bool:
     """Whether a value is an instance of an annotation; a bool is no int."""
-    if annotation in {typing.Any, object}:
+    if _is_anything(annotation):
         return True
     if annotation is None or annotation is type(None):
         return value is None
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is None:
+        return isinstance(annotation, type) and _is_instance(value, annotation)
     if origin in {typing.Union, types.UnionType}:
         return any(fits(value, each) for each in arguments)
     if origin is typing.Literal:
         return any(type(value) is type(each) and value == each for each in arguments)
     if origin is typing.Annotated:
         return fits(value, arguments[0])
-    if isinstance(origin, type):
-        return isinstance(value, origin) and _parts_fit(value, origin, arguments)
-    if not isinstance(annotation, type):
-        return False
+    return isinstance(value, origin) and _parts_fit(value, arguments)
+
+
+def _is_instance(value: object, cls: type) -> bool:
     if isinstance(value, bool):
-        return issubclass(bool, annotation) and annotation is not int
-    if annotation is float and type(value) is int:
-        return False
-    return isinstance(value, annotation)
+        return issubclass(bool, cls) and cls is not int
+    return isinstance(value, cls)
 
 
-def _parts_fit(value: object, origin: type, arguments: tuple[object, ...]) -> bool:
+def _parts_fit(value: object, arguments: tuple[object, ...]) -> bool:
     if not arguments:
         return True
     if isinstance(value, Mapping):
@@ -60,7 +62,7 @@ def _parts_fit(value: object, origin: type, arguments: tuple[object, ...]) -> bo
 
 def specificity(annotation: object) -> int:
     """Orders handlers: a narrower annotation is asked first."""
-    if annotation in {typing.Any, object}:
+    if _is_anything(annotation):
         return 0
     if typing.get_args(annotation):
         return 1_000_000
@@ -69,7 +71,7 @@ def specificity(annotation: object) -> int:
 
 def compatible(sent: object, handled: object) -> bool:
     """Whether a message declared as `sent` may be one that `handled` takes."""
-    if sent in {typing.Any, object} or handled in {typing.Any, object} or sent == handled:
+    if _is_anything(sent) or _is_anything(handled) or sent == handled:
         return True
     source, target = typing.get_origin(sent) or sent, typing.get_origin(handled) or handled
     if not (isinstance(source, type) and isinstance(target, type)):

@@ -65,12 +65,16 @@ def _unhandled(executors: Mapping[str, Executor], graph: Sequence[Edge]) -> list
     for name, executor in executors.items():
         leaving = [edge for edge in graph if name in edges.sources(edge)]
         sent = [kind for each in executor.handlers for kind in each.sends]
-        for kind in dict.fromkeys(sent):
-            if leaving and not any(_takes(executors, edge, kind) for edge in leaving):
-                found.append(_nobody(name, kind, executors, leaving))
-        for edge in leaving:
-            if sent and not any(_takes(executors, edge, kind) for kind in sent):
-                found.append(_idle(name, sent, executors, edge))
+        found += [
+            _nobody(name, kind, executors, leaving)
+            for kind in dict.fromkeys(sent)
+            if leaving and not any(_takes(executors, edge, kind) for edge in leaving)
+        ]
+        found += [
+            _idle(name, sent, executors, edge)
+            for edge in leaving
+            if sent and not any(_takes(executors, edge, kind) for kind in sent)
+        ]
     return list(dict.fromkeys(found))
 
 
@@ -94,9 +98,7 @@ def _nobody(
     )
 
 
-def _idle(
-    name: str, sent: Sequence[object], executors: Mapping[str, Executor], edge: Edge
-) -> str:
+def _idle(name: str, sent: Sequence[object], executors: Mapping[str, Executor], edge: Edge) -> str:
     shown = ", ".join(types.shown(kind) for kind in sent)
     listed = " as a list" if isinstance(edge, FanIn) else ""
     takers = list(edges.targets(edge))

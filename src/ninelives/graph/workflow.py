@@ -144,5 +144,3 @@ def _sources(executors: Mapping[str, Executor]) -> set[str]:
         if file is not None and pathlib.Path(file).is_file():
             files.add(file)
     return files
-
-

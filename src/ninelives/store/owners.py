@@ -11,7 +11,7 @@ import contextlib
 import fcntl
 import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from ninelives import errors, ids
 
@@ -87,7 +87,7 @@ class Turnstile:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     @contextlib.contextmanager
-    def turn(self) -> Iterator[None]:
+    def turn(self) -> Generator[None]:
         """Wait for the turn and hold it."""
         fcntl.lockf(self._file, fcntl.LOCK_EX, 1, self._QUEUE)
         try:
