@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import enum
 import json
 import types
 import typing
@@ -47,6 +48,8 @@ def _options(annotation: object) -> list[object]:
 def _convert(plain: Plain, annotation: typing.Any, *, strict: bool) -> object:  # noqa: ANN401
     if annotation is typing.Any or annotation is object:
         return plain
+    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
+        return annotation(plain)
     if isinstance(annotation, type) and is_pydantic(annotation):
         return annotation.model_validate(plain, strict=strict or None)  # type: ignore[attr-defined]
     return msgspec.convert(plain, annotation, strict=strict)
