@@ -45,7 +45,9 @@ class Violation:
 
 def check(journal: Sequence[Event]) -> list[Violation]:
     """All violations in one run's journal, which is given whole and in order."""
-    run = journal[0].run if journal else ""
+    if not journal:
+        return []
+    run = journal[0].run
     found: list[Violation] = []
     for invariant, rule in _RULES:
         found += [Violation(run, invariant, seq, what) for seq, what in rule(journal)]
