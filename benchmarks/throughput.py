@@ -62,7 +62,7 @@ class Calls(Executor):
 class AtOnce:
     name = "at-once"
 
-    async def request(self, request: ModelRequest) -> ModelReply:
+    async def request(self, request: ModelRequest) -> ModelReply:  # noqa: ARG002 - the protocol's
         return ModelReply(text="yes", usage=Usage(input_tokens=1, output_tokens=1))
 
 
