@@ -194,7 +194,12 @@ class MessageUnhandled(NineLivesError):
         self.source, self.targets, self.message_type = source, targets, message_type
 
     def __str__(self) -> str:
-        where = ", ".join(repr(target) for target in self.targets) or "no executor"
+        if not self.targets:
+            return (
+                f"executor {self.source!r} sent a {self.message_type}, but no edge leaves it; "
+                "add an edge to an executor that handles it"
+            )
+        where = ", ".join(repr(target) for target in self.targets)
         return (
             f"executor {self.source!r} sent a {self.message_type}, which {where} cannot handle; "
             "add a handler for it or an edge to an executor that has one"

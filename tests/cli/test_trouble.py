@@ -126,7 +126,7 @@ def write(shell: Shell, *, cls: str = "Worker", id: str = "worker", body: str = 
     ("changed", "words"),
     [
         ({"id": "wrker"}, ["'worker' (Worker) is missing", "'wrker' (Worker) is new"]),
-        ({"cls": "Other"}, ["class was Worker, is Other"]),
+        ({"cls": "Other"}, ["executor 'worker' was class Worker, is Other"]),
     ],
 )
 def test_a_changed_graph_is_refused_with_what_differs(

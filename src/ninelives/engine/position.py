@@ -115,7 +115,7 @@ class Position:
         """This run's own copy of an executor, restored from its state the first time."""
         if name not in self.executors:
             fresh = self.workflow.executors[name].fresh()
-            if saves(fresh):
+            if saves(fresh) and self.scope(name, journal).values:
                 await fresh.on_checkpoint_restore(dict(self.scope(name, journal).values))
             self.executors[name] = fresh
         return self.executors[name]

@@ -145,7 +145,7 @@ class Superstep:
         self._judge_leftovers(delivery)
         if saves(executor):
             _keep(delivery, await executor.on_checkpoint_save())
-        return self._work(delivery)
+        return await self._work(delivery)
 
     def _judge_leftovers(self, delivery: Delivery) -> None:
         for left in delivery.replay.leftovers():
@@ -160,7 +160,7 @@ class Superstep:
             if not delivery.coarse:
                 delivery.notes.append(events.Leftover(delivery=delivery.id, of=left.seq))
 
-    def _work(self, delivery: Delivery) -> Work:
+    async def _work(self, delivery: Delivery) -> Work:
         kind = self.position.workflow.output_kind(delivery.executor)
         outputs = [fact.value for fact in delivery.outputs if isinstance(fact, events.Output)]
         return Work(
@@ -174,7 +174,9 @@ class Superstep:
                     source=delivery.executor, target=route.target, value=raw, edge=route.edge
                 )
                 for message, raw, target_id in delivery.sent
-                for route in self.position.workflow.route(delivery.executor, message, target_id)
+                for route in await self.position.workflow.route(
+                    delivery.executor, message, target_id
+                )
             ],
         )
 

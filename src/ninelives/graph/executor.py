@@ -1,210 +1,162 @@
-"""Executors: nodes with a fixed id, whose handlers take typed messages.
+"""The node of a workflow: an id, handlers of typed messages, hooks to keep state.
 
-A handler is an async method `(self, message: T, ctx: WorkflowContext[Out, WorkflowOut])` marked
-with `@handler`; its annotations say what it takes, sends and yields.
+An instance is shared by all runs of its workflow, also concurrent ones; a run works on `fresh()`.
 """
 
 from __future__ import annotations
 
 import copy
-import inspect
-import typing
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Self, TypeAlias, TypeVar, overload
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Self, TypeVar, cast, overload
 
+from ninelives import errors
 from ninelives.durable.context import WorkflowContext
-from ninelives.graph import types
+from ninelives.graph import matching, signatures
+from ninelives.graph.signatures import Declared, Handler
 
-HandlerCall: TypeAlias = Callable[[Any, Any], Awaitable[None]]
-F = TypeVar("F", bound=Callable[..., Awaitable[None]])
+F = TypeVar("F", bound=Callable[..., Awaitable[object]])
+Handle = Callable[[object, WorkflowContext[object, object]], Awaitable[object]]
+
 _MARK = "__ninelives_handler__"
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """Types given to the decorator instead of annotations; None = look at the annotations."""
-
-    input: object = None
-    output: object = None
-    workflow_output: object = None
-
-
-@dataclass(frozen=True, slots=True)
-class Handler:
-    """One handler: what it takes, may send and may yield."""
-
-    name: str
-    takes: object
-    sends: tuple[object, ...]
-    yields: tuple[object, ...]
-    call: HandlerCall
-
-
 @overload
-def handler(function: F) -> F: ...
-
-
+def handler(func: F, /) -> F: ...
 @overload
 def handler(
-    function: None = None,
-    *,
-    input: object = None,
-    output: object = None,
-    workflow_output: object = None,
+    *, input: object = None, output: object = None, workflow_output: object = None
 ) -> Callable[[F], F]: ...
-
-
 def handler(
-    function: F | None = None,
+    func: F | None = None,
+    /,
     *,
     input: object = None,  # noqa: A002 - Agent Framework's name
     output: object = None,
     workflow_output: object = None,
 ) -> F | Callable[[F], F]:
-    """Mark a method as a handler; the keywords stand in for annotations."""
+    """Mark a method `async def (self, message: T, ctx: WorkflowContext[...])` as a handler.
 
-    def mark(marked: F) -> F:
-        setattr(marked, _MARK, Declared(input, output, workflow_output))
-        return marked
+    Types may be given here instead, also as text; then the annotations are not looked at, and
+    what is not given counts as nothing sent and nothing yielded. They are read when the workflow
+    is built, so a type may be defined after the class.
+    """
+    declared = Declared(input, output, workflow_output)
 
-    return mark if function is None else mark(function)
+    def mark(method: F) -> F:
+        setattr(method, _MARK, declared)
+        return method
+
+    return mark if func is None else mark(func)
 
 
 class Executor:
-    """A node of a workflow.
+    """A node with a fixed id. Subclasses have methods marked with @handler.
 
-    One instance serves all runs of its workflow; each run works on a shallow copy of it. What
-    shall survive a crash belongs into `ctx.local` or into the checkpoint hooks.
+    Which handler gets a message: of those whose type fits, the most specific; of several such
+    ones, the first in the class.
     """
 
-    def __init__(self, id: str | None = None) -> None:  # noqa: A002 - Agent Framework's name
-        """`id` names the node in journals for ever; default: the class's name."""
-        self.id = type(self).__name__ if id is None else id
-        self._bind()
+    def __init__(self, id: str) -> None:  # noqa: A002 - Agent Framework's name
+        given = cast("object", id)
+        if not isinstance(given, str) or not given:
+            message = f"an executor's id is a text that is not empty, not {given!r}"
+            raise ValueError(message)
+        self.id = id
+        self._found: tuple[tuple[Handler, ...], tuple[str, ...]] | None = None
 
-    def _bind(self) -> None:
-        found = [
-            describe(getattr(self, name), declared)
-            for name, declared in _marked(type(self)).items()
-        ]
-        self._handlers = tuple(sorted(found, key=lambda each: -types.specificity(each.takes)))
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(id={getattr(self, 'id', None)!r})"
 
     @property
     def handlers(self) -> tuple[Handler, ...]:
-        """All handlers, the most specific first."""
-        return self._handlers
+        """The handlers in the order of the class (a base class's first).
+
+        Raises:
+            WorkflowInvalid: one of them cannot be used as it is written.
+        """
+        found, problems = self._read()
+        if problems:
+            raise errors.WorkflowInvalid(self.id, problems)
+        return found
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why this executor cannot be part of a workflow; empty if it can."""
+        return self._read()[1]
 
     @property
     def input_types(self) -> tuple[object, ...]:
-        """What the handlers take."""
-        return tuple(each.takes for each in self.handlers)
+        """The annotations of the handlers' messages."""
+        return tuple(each.input for each in self.handlers)
 
-    def find_handler(self, message: object) -> HandlerCall | None:
-        """The handler that takes this message, or None."""
-        for each in self.handlers:
-            if types.fits(message, each.takes):
-                return each.call
-        return None
+    @property
+    def output_types(self) -> tuple[object, ...]:
+        """The types of messages that the handlers declare to send, each once."""
+        return _members(each.output for each in self.handlers)
+
+    @property
+    def workflow_output_types(self) -> tuple[object, ...]:
+        """The types of outputs that the handlers declare to yield, each once."""
+        return _members(each.workflow_output for each in self.handlers)
+
+    def find_handler(self, message: object) -> Handle | None:
+        """The handler for a message, bound to this instance; None if there is none."""
+        fitting = [each for each in self.handlers if matching.fits(message, each.input)]
+        if not fitting:
+            return None
+        return self._bind(fitting[matching.most_specific([each.input for each in fitting])])
 
     def fresh(self) -> Self:
-        """A copy for one run: attributes that a handler assigns stay in that run."""
-        copied = copy.copy(self)
-        copied._bind()  # noqa: SLF001 - the copy's own methods
-        return copied
+        """A shallow copy for one run. Its handlers are its own; objects in it are shared."""
+        return copy.copy(self)
 
     async def on_checkpoint_save(self) -> dict[str, Any]:
-        """Override to keep attributes: called after each handler; changed keys are written."""
+        """Override to keep state: what is returned is recorded when the superstep commits."""
         return {}
 
     async def on_checkpoint_restore(self, state: dict[str, Any]) -> None:
-        """Override to take attributes back: called once per process that works on the run."""
+        """Override to take back what `on_checkpoint_save` returned, in a run's fresh copy."""
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(id={self.id!r})"
+    def _bind(self, found: Handler) -> Handle:
+        bound: Handle = getattr(self, found.name)
+        return bound
 
+    def _read(self) -> tuple[tuple[Handler, ...], tuple[str, ...]]:
+        """Handlers and problems, read once: late enough for types defined after the class."""
+        if self._found is None:
+            self._found = self._discover()
+        return self._found
 
-def _marked(cls: type) -> Mapping[str, Declared]:
-    marked: dict[str, Declared] = {}
-    for base in reversed(cls.__mro__):
-        for name, value in vars(base).items():
-            declared = getattr(value, _MARK, None)
-            if isinstance(declared, Declared):
-                marked[name] = declared
-    return marked
-
-
-def describe(function: Callable[..., Any], declared: Declared) -> Handler:
-    """Read a handler's types.
-
-    Raises:
-        TypeError: it is not async, lacks an annotation, or one cannot be resolved.
-    """
-    name = getattr(function, "__qualname__", repr(function)).replace("<locals>.", "")
-    if not inspect.iscoroutinefunction(function):
-        message = f"handler {name} must be an async function"
-        raise TypeError(message)
-    parameters = list(inspect.signature(function).parameters.values())
-    if len(parameters) != 2:
-        message = f"handler {name} must take a message and a context, nothing else"
-        raise TypeError(message)
-    hints = _hints(function, name)
-    takes = declared.input if declared.input is not None else hints.get(parameters[0].name)
-    if takes is None:
-        message = (
-            f"handler {name} has no annotation for its message {parameters[0].name!r}; "
-            "annotate it, or use @handler(input=...)"
+    def _discover(self) -> tuple[tuple[Handler, ...], tuple[str, ...]]:
+        found: list[Handler] = []
+        problems: list[str] = []
+        where = f"executor {self.id!r} ({type(self).__name__})"
+        for name, method, declared in _marked(type(self)):
+            try:
+                found.append(signatures.read_method(name, method, declared))
+            except signatures.Unreadable as error:
+                problems.append(f"handler {name!r} of {where}: {error}")
+        if not found and not problems:
+            problems.append(f"{where} has no handlers; mark a method with @handler")
+        problems += (
+            f"handlers {other.name!r} and {each.name!r} of {where} both take "
+            f"{matching.spell(each.input)}"
+            for index, each in enumerate(found)
+            for other in found[:index]
+            if each.input == other.input
         )
-        raise TypeError(message)
-    sends, yields = _context_types(hints.get(parameters[1].name), name, parameters[1].name)
-    described = Handler(name, takes, sends, yields, function)
-    if declared.output is not None:
-        described = replace(described, sends=types.options(declared.output))
-    if declared.workflow_output is not None:
-        described = replace(described, yields=types.options(declared.workflow_output))
-    return described
+        return tuple(found), tuple(problems)
 
 
-def _hints(function: Callable[..., Any], name: str) -> dict[str, object]:
-    inner = inspect.unwrap(function)
-    closure = inspect.getclosurevars(inner)
-    names: dict[str, object] = {**closure.nonlocals, **_locals_of_caller(inner)}
-    try:
-        return typing.get_type_hints(inner, localns=names)
-    except NameError as error:
-        message = (
-            f"handler {name}: annotation {error.name!r} cannot be resolved; define or import it "
-            "at module level, outside `if TYPE_CHECKING`"
-        )
-        raise TypeError(message) from error
+def _marked(cls: type[Executor]) -> list[tuple[str, Callable[..., object], Declared]]:
+    names = dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base))
+    methods = [(name, getattr(cls, name, None)) for name in names]
+    return [
+        (name, method, getattr(method, _MARK))
+        for name, method in methods
+        if callable(method) and isinstance(getattr(method, _MARK, None), Declared)
+    ]
 
 
-def _locals_of_caller(function: Callable[..., Any]) -> dict[str, object]:
-    """Names of the functions around a locally defined handler, while it is being built."""
-    if "<locals>" not in function.__qualname__:
-        return {}
-    names: dict[str, object] = {}
-    frame = inspect.currentframe()
-    while frame is not None:
-        if frame.f_globals is function.__globals__:
-            names = {**frame.f_locals, **names}
-        frame = frame.f_back
-    return names
-
-
-def _context_types(
-    annotation: object, name: str, parameter: str
-) -> tuple[tuple[object, ...], tuple[object, ...]]:
-    origin = typing.get_origin(annotation) or annotation
-    if origin is not WorkflowContext:
-        message = (
-            f"handler {name} has no context annotation for {parameter!r}; write "
-            "WorkflowContext, WorkflowContext[Out] or WorkflowContext[Out, WorkflowOut]"
-        )
-        raise TypeError(message)
-    sends, yields = (*typing.get_args(annotation), typing.Never, typing.Never)[:2]
-    nothing = {None, type(None)}
-    return (
-        () if sends in nothing else types.options(sends),
-        () if yields in nothing else types.options(yields),
-    )
+def _members(found: Iterable[object]) -> tuple[object, ...]:
+    return tuple(dict.fromkeys(each for one in found for each in matching.members(one)))
