@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ninelives.graph.edges import Route
+from ninelives.graph.workflow import Route
 from ninelives.graph.workflow import Workflow
 
 

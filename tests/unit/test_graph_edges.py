@@ -79,7 +79,7 @@ def test_a_message_that_no_target_handles_is_an_error(source: Executor) -> None:
 
 
 def test_a_message_of_an_executor_without_edges_is_an_error(source: Executor) -> None:
-    with pytest.raises(errors.MessageUnhandled, match="no executor"):
+    with pytest.raises(errors.MessageUnhandled, match="no edge leaves it"):
         routes(WorkflowBuilder(start_executor=source).build(), "source", 5)
 
 

@@ -48,15 +48,22 @@ def encode_arguments(
     return _json.encode(tagged_arguments(args, kwargs, registry))
 
 
-def tagged(value: object, registry: Registry) -> Plain:
-    """The typed JSON of a value as plain lists, dicts and scalars."""
-    return _Encoder(registry).walk(value, "$", 0)
+def tagged(value: object, registry: Registry, *, canonical: bool = False) -> Plain:
+    """The typed JSON of a value as plain lists, dicts and scalars.
+
+    `canonical`: where the order of a dict's pairs would be kept, it is made one and the same.
+    """
+    return _Encoder(registry, canonical=canonical).walk(value, "$", 0)
 
 
 def tagged_arguments(
-    args: Sequence[object], kwargs: Mapping[str, object], registry: Registry
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+    registry: Registry,
+    *,
+    canonical: bool = False,
 ) -> Plain:
-    walk = _Encoder(registry).walk
+    walk = _Encoder(registry, canonical=canonical).walk
     return {
         "args": [walk(each, f"argument {index + 1}", 0) for index, each in enumerate(args)],
         "kwargs": {key: walk(each, f"argument {key}", 0) for key, each in kwargs.items()},
@@ -70,10 +77,11 @@ def _tag(name: str, value: Plain) -> Plain:
 class _Encoder:
     """One walk over one value."""
 
-    __slots__ = ("_registry",)
+    __slots__ = ("_canonical", "_registry")
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, *, canonical: bool) -> None:
         self._registry = registry
+        self._canonical = canonical
 
     def walk(self, value: object, path: str, depth: int) -> Plain:
         cls = type(value)
@@ -109,7 +117,7 @@ class _Encoder:
             ]
             for key, each in value.items()
         ]
-        return _tag("dict", pairs)
+        return _tag("dict", sorted(pairs, key=_json.encode) if self._canonical else pairs)
 
     def walk_set(self, value: set[object] | frozenset[object], path: str, depth: int) -> Plain:
         walked = [self.walk(each, f"{path}{{{each!r}}}", depth) for each in value]

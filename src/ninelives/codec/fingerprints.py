@@ -21,14 +21,16 @@ def fingerprint(value: object, registry: Registry) -> str:
     Raises:
         Unencodable: as `encode`.
     """
-    return fingerprint_bytes(_canonical.encode(encoding.tagged(value, registry)))
+    return fingerprint_bytes(_canonical.encode(encoding.tagged(value, registry, canonical=True)))
 
 
 def fingerprint_arguments(
     args: Sequence[object], kwargs: Mapping[str, object], registry: Registry
 ) -> str:
     """Fingerprint a call's arguments."""
-    return fingerprint_bytes(_canonical.encode(encoding.tagged_arguments(args, kwargs, registry)))
+    return fingerprint_bytes(
+        _canonical.encode(encoding.tagged_arguments(args, kwargs, registry, canonical=True))
+    )
 
 
 def fingerprint_bytes(data: bytes) -> str:
