@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 
 import pytest
 
@@ -211,9 +212,10 @@ def test_a_run_that_lives_elsewhere_is_followed(shell: Shell) -> None:
 
 
 def test_a_stopped_owner_is_taken_over_only_when_asked_and_wakes_in_vain(shell: Shell) -> None:
-    owner = shell.start(*RUN, SCRIPTED_DELAY_SECONDS="0.1")
-    assert owner.stdout is not None
-    owner.stdout.readline()
+    log = {"SCRIPTED_LOG": "requests.jsonl"}
+    owner = shell.start(*RUN, SCRIPTED_DELAY_SECONDS="0.5", **log)
+    while len(shell.file("requests.jsonl")) < 2:
+        time.sleep(0.01)  # it now waits for its model, with no commit under way
     owner.send_signal(signal.SIGSTOP)
     try:
         refused = shell(*RESUME)

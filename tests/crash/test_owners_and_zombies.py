@@ -165,3 +165,45 @@ def test_four_processes_that_write_to_one_file_all_get_their_share(
             done.append(int(out))
     share = sum(done) / 4
     assert min(done) >= share / 2, json.dumps(done)
+
+
+STOPS = BUSY.replace("import asyncio, json", "import os, signal, asyncio, json").replace(
+    "asyncio.run(main())",
+    """from ninelives import faults
+def stop(boundary):
+    if boundary is faults.Boundary.COMMIT_BEFORE:
+        print("stopping", flush=True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+faults.observe(stop)
+asyncio.run(main())""",
+)
+
+
+def test_a_process_that_is_stopped_inside_a_commit_is_named_to_those_who_wait(
+    tmp_path: pathlib.Path,
+) -> None:
+    def start(name: str, text: str) -> subprocess.Popen[str]:
+        (tmp_path / f"{name}.py").write_text(text)
+        child = subprocess.Popen(
+            [sys.executable, str(tmp_path / f"{name}.py"), f"sqlite:///{tmp_path}/a.db", name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert child.stdin is not None
+        child.stdin.write("go\n")
+        child.stdin.flush()
+        return child
+
+    with start("stops", STOPS) as stopped:
+        assert stopped.stdout is not None
+        assert stopped.stdout.readline() == "stopping\n"
+        with start("waits", BUSY) as waiting:
+            assert waiting.stderr is not None
+            said = waiting.stderr.readline()
+            stopped.kill()
+            out, err = waiting.communicate(timeout=30)
+            assert waiting.returncode == 0, err
+    assert f"process {stopped.pid} holds the write lock" in said
+    assert int(out) > 0

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ninelives.graph.workflow import Route
-from ninelives.graph.workflow import Workflow
+from ninelives.graph.workflow import Route, Workflow
 
 
 def routes(

@@ -11,6 +11,8 @@ import contextlib
 import fcntl
 import os
 import pathlib
+import struct
+import sys
 from collections.abc import Generator
 
 from ninelives import errors, ids
@@ -18,6 +20,7 @@ from ninelives import errors, ids
 _NETWORK = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "virtiofs"}
 )
+_FLOCK = "hhqqi4x"  # Linux's struct flock on 64-bit machines
 # Closing any descriptor of a file drops this process's locks on it, so that a lock which this
 # process itself holds must never be probed.
 _held_here: set[tuple[str, str]] = set()
@@ -98,6 +101,14 @@ class Turnstile:
             yield
         finally:
             fcntl.lockf(self._file, fcntl.LOCK_UN, 1, self._TURN)
+
+    def holder(self) -> int:
+        """The process that has the turn; 0 if nobody has it, or if the system does not tell."""
+        if sys.platform != "linux":
+            return 0
+        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, self._TURN, 1, 0)
+        kind, _, _, _, pid = struct.unpack(_FLOCK, fcntl.fcntl(self._file, fcntl.F_GETLK, asked))
+        return 0 if kind == fcntl.F_UNLCK else int(pid)
 
     def close(self) -> None:
         os.close(self._file)

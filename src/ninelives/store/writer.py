@@ -8,6 +8,7 @@ that it may not write says so with its return value before it has written anythi
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import threading
 from collections.abc import Callable
@@ -16,12 +17,14 @@ from typing import Generic, TypeVar
 
 import apsw
 
-from ninelives import errors, faults
+from ninelives import clock, errors, faults
 from ninelives.store.owners import Turnstile
 
 T = TypeVar("T")
 
 GROUP_MAX = 1000
+WARN_SECONDS = 5.0
+logger = logging.getLogger(__name__)
 _AMBIGUOUS = (apsw.IOError,)
 
 
@@ -53,15 +56,35 @@ class Writer:
         self._url = url
         self._units: queue.SimpleQueue[Unit[object] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name="ninelives-writer", daemon=True)
+        self._watchdog = threading.Thread(target=self._watch, name="ninelives-watch", daemon=True)
+        self._stopped = threading.Event()
+        self._waiting_since: float | None = None
         self.commits = 0
 
     def start(self) -> None:
         self._thread.start()
+        self._watchdog.start()
 
     async def stop(self) -> None:
         """Commit what is queued, then end the thread."""
         self._units.put(None)
         await asyncio.to_thread(self._thread.join)
+        self._stopped.set()
+        await asyncio.to_thread(self._watchdog.join)
+
+    def _watch(self) -> None:
+        """Name the process that keeps this one from writing: it may be stopped in a commit."""
+        while not self._stopped.wait(WARN_SECONDS):
+            since = self._waiting_since
+            if since is None or clock.monotonic_seconds() - since < WARN_SECONDS:
+                continue
+            logger.warning(
+                "store %s: waiting to write for %d seconds; process %d holds the write lock. If "
+                "it is stopped or hung, continue it or kill it: nothing that is durable is lost",
+                self._url,
+                clock.monotonic_seconds() - since,
+                self._turnstile.holder(),
+            )
 
     async def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` in a transaction and return its result once that is durable.
@@ -104,8 +127,10 @@ class Writer:
 
     def _try(self, group: list[Unit[object]]) -> BaseException | None:
         connection = self._connection
+        self._waiting_since = clock.monotonic_seconds()
         try:
             with self._turnstile.turn():
+                self._waiting_since = None
                 connection.execute("BEGIN IMMEDIATE")
                 for unit in group:
                     unit.result = unit.work(connection)
