@@ -132,6 +132,7 @@ def test_other_input_for_a_used_id_is_refused(shell: Shell) -> None:
     other = shell("run", TARGET, "r", "--input", "3")
     assert other.code == 2
     assert "error: RunConflict" in other.err
+    assert "another input: recorded 2, given 3" in other.err
     as_tick = shell("run", TARGET, "r2", "--input", '{"step": 2}')
     assert as_tick.code == 0
     assert len(as_tick.lines) == 3

@@ -7,6 +7,7 @@ that finds nothing is an error, never a start; an ended run is never run again b
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 from collections.abc import Mapping
@@ -35,6 +36,7 @@ from ninelives.store.base import Admission, Claimed, OwnedElsewhere, Owner, RunR
 from ninelives.store.sqlite import SqliteStore
 
 STORE_DEFAULT = "sqlite:///ninelives.db"
+SHOWN_CHARACTERS_MAX = 80
 _GLOBAL = codec.Registry()
 
 
@@ -51,6 +53,7 @@ class _Recorded:
     """What a run was admitted with."""
 
     workflow: str
+    value: msgspec.Raw
     graph: dict[str, object]
     settings: _Settings
     target: Target | None
@@ -140,7 +143,7 @@ class Runtime:
                     admitted, workflow, Run(run, self.store, workflow.registry, admitted_here=True)
                 )
             present = admitted
-        _refuse_other_work(present, workflow.name, fingerprint)
+        await self._refuse_other_work(present, workflow.name, fingerprint, raw)
         if status_of(present).state != "interrupted":
             return Run(run, self.store, workflow.registry)
         try:
@@ -202,6 +205,15 @@ class Runtime:
         fact = events.HaltCleared(budget="run", by=by)
         await self.store.act(run, [Draft(fact=fact, at=self._now(), superstep=row.superstep)])
         return True
+
+    async def _refuse_other_work(
+        self, present: RunRow, workflow: str, fingerprint: str, given: msgspec.Raw
+    ) -> None:
+        if present.workflow != workflow:
+            raise errors.RunConflict(present.id, "workflow", present.workflow, workflow)
+        if present.input_fingerprint != fingerprint:
+            recorded = (await self._recorded(present.id)).value
+            raise errors.RunConflict(present.id, "input", _short(recorded), _short(given))
 
     # -- admission and claims -------------------------------------------------------------------
 
@@ -299,6 +311,7 @@ class Runtime:
         assert isinstance(first.fact, events.RunAdmitted)
         return _Recorded(
             workflow=first.fact.workflow,
+            value=first.fact.input,
             graph=msgspec.json.decode(first.fact.graph, type=dict[str, object]),
             settings=msgspec.json.decode(first.fact.settings, type=_Settings),
             target=msgspec.json.decode(first.fact.target, type=Target | None),
@@ -375,8 +388,7 @@ def _taken_up(row: RunRow, claimed: Claimed, store: Store, workflow: Workflow) -
     )
 
 
-def _refuse_other_work(present: RunRow, workflow: str, fingerprint: str) -> None:
-    if present.workflow != workflow:
-        raise errors.RunConflict(present.id, "workflow", present.workflow, workflow)
-    if present.input_fingerprint != fingerprint:
-        raise errors.RunConflict(present.id, "input", present.input_fingerprint, fingerprint)
+def _short(value: msgspec.Raw) -> str:
+    """An input as a person wrote it, cut where it gets long."""
+    text = json.dumps(codec.plain(value), ensure_ascii=False)
+    return text if len(text) <= SHOWN_CHARACTERS_MAX else text[:SHOWN_CHARACTERS_MAX] + "..."
