@@ -174,6 +174,7 @@ def stop(boundary):
     if boundary is faults.Boundary.COMMIT_BEFORE:
         print("stopping", flush=True)
         os.kill(os.getpid(), signal.SIGSTOP)
+        time.sleep(60)  # the signal may reach another thread first
 faults.observe(stop)
 asyncio.run(main())""",
 )
