@@ -96,9 +96,32 @@ def test_nobody_is_not_alive(tmp_path: pathlib.Path) -> None:
     assert not owners.alive(tmp_path / "a.db", "never-held")
 
 
-def test_a_network_file_system_is_refused_by_name(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(owners, "_mount_of", lambda path: ("/mnt/share", "nfs4"))
-    with pytest.raises(errors.StoreRefused, match=r"/mnt/share.*nfs4"):
-        owners.refuse_network_disk(tmp_path / "a.db", "sqlite:///a.db")
+MOUNTS = """\
+22 1 8:1 / / rw - ext4 /dev/vda rw
+30 22 0:40 / /mnt/share rw - nfs4 server:/share rw
+31 22 0:41 / /mnt/with\\040space rw - 9p host rw
+32 30 8:2 / /mnt/share/local rw - xfs /dev/vdb rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "mount"),
+    [
+        ("/var/a.db", ("/", "ext4")),
+        ("/mnt/share/a.db", ("/mnt/share", "nfs4")),
+        ("/mnt/shared/a.db", ("/", "ext4")),
+        ("/mnt/with space/a.db", ("/mnt/with space", "9p")),
+        ("/mnt/share/local/a.db", ("/mnt/share/local", "xfs")),
+    ],
+)
+def test_the_mount_that_a_store_lies_on_is_found(path: str, mount: tuple[str, str]) -> None:
+    assert owners.mount_of(pathlib.Path(path), MOUNTS) == mount
+
+
+def test_a_network_file_system_is_refused_by_name() -> None:
+    kinds = pathlib.Path("/proc/self/mountinfo").read_text().splitlines()
+    network = [line.split(" ")[4] for line in kinds if " - nfs" in line or " - fuse." in line]
+    for mount in network:
+        with pytest.raises(errors.StoreRefused, match="network file system"):
+            owners.refuse_network_disk(pathlib.Path(mount, "a.db"), "sqlite:///a.db")
+    owners.refuse_network_disk(pathlib.Path("/tmp/a.db"), "sqlite:///a.db")

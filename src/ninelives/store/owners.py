@@ -120,7 +120,11 @@ def refuse_network_disk(store: pathlib.Path, url: str) -> None:
     Raises:
         StoreRefused: the file lies on one (as far as the kernel's mount table tells).
     """
-    mount, kind = _mount_of(store.resolve())
+    try:
+        table = pathlib.Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape")
+    except OSError:
+        return  # no mount table (macOS): nothing is known
+    mount, kind = mount_of(store.resolve(), table)
     if kind in _NETWORK or kind.startswith("fuse."):
         raise errors.StoreRefused(
             url,
@@ -129,11 +133,8 @@ def refuse_network_disk(store: pathlib.Path, url: str) -> None:
         )
 
 
-def _mount_of(path: pathlib.Path) -> tuple[str, str]:
-    try:
-        table = pathlib.Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape")
-    except OSError:
-        return "/", ""  # no mount table (macOS): nothing is known
+def mount_of(path: pathlib.Path, table: str) -> tuple[str, str]:
+    """The mount point that a path lies on, and its kind, by a table as in proc(5) mountinfo."""
     best = ("/", "")
     for line in table.splitlines():
         fields, _, rest = line.partition(" - ")
