@@ -246,6 +246,20 @@ class KeyConflict(NineLivesError):
         )
 
 
+class EffectNotOpen(UsageError):
+    """Only an effect whose outcome is unknown can be resolved by a person."""
+
+    def __init__(self, run_id: str, key: str, state: str) -> None:
+        super().__init__(run_id, key, state)
+        self.run_id, self.key, self.state = run_id, key, state
+
+    def __str__(self) -> str:
+        return (
+            f"effect {self.key!r} of run {self.run_id!r} is {self.state}, there is nothing to "
+            f"resolve; see `ninelives report {self.run_id}`"
+        )
+
+
 class ModelRefused(NineLivesError):
     """The provider refused the request for certain (its hold is released)."""
 
@@ -291,6 +305,10 @@ class Parked(Interrupt):
 
     def __str__(self) -> str:
         return f"{self.code}: {self.reason}"
+
+
+class Cancelled(Interrupt):
+    """A person has cancelled the run: it ends at this boundary."""
 
 
 class Stopped(Interrupt):

@@ -20,6 +20,8 @@ _COMMANDS: Final = {
     "watch": ("reading", "watch", "A run's events, from the journal and then live."),
     "outputs": ("reading", "outputs", "A run's outputs, exactly those that are committed."),
     "verify": ("reading", "verify", "Check the invariants of one run, or of the whole store."),
+    "resolve": ("acting", "resolve", "Say what became of an effect of unknown outcome."),
+    "cancel": ("acting", "cancel", "End a run, at its owner's next boundary."),
     "clear-halt": ("acting", "clear_halt", "Let a halted budget admit model calls again."),
     "demo": ("demo", "demo", "Kill an agent in its most dangerous moment, and see it survive."),
 }

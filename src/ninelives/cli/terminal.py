@@ -118,7 +118,10 @@ def next_step(run_id: str, status: Status) -> str:
     if status.code == "BudgetHalted":
         return f"`ninelives clear-halt {run_id}`, then `ninelives resume {run_id}`"
     if status.code == "OutcomeUnknown":
-        return f"find out what happened, then `ninelives resume {run_id}` asks again"
+        return (
+            f"find out what happened; then `ninelives resolve {run_id} KEY --applied|--absent`, "
+            f"and `ninelives resume {run_id}` (which alone asks the other side again)"
+        )
     if status.code == "BudgetExceeded":
         return f"the budget was fixed at admission; see `ninelives report {run_id}`"
     return f"`ninelives resume {run_id}` tries again"

@@ -95,6 +95,8 @@ class Delivery:
         """Unwind the handler if it was interrupted before, or if the process is to stop."""
         if self.interrupt is not None:
             raise self.interrupt
+        if self.journal.cancelled:
+            raise errors.Cancelled
         if self.stopping.requested:
             raise errors.Stopped
 

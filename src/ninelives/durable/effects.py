@@ -167,7 +167,12 @@ def _unusable(key: str, outcome: events.EffectEnded) -> errors.EffectFailed:
 
 
 async def _settle(delivery: Delivery, effect: Effect, record: Record) -> object:
-    """Ask the other side what became of the key; send again only where that is safe."""
+    """Ask the other side what became of the key; send again only where that is safe.
+
+    What a person has found out stands above what `reconcile` would say.
+    """
+    if record.resolved is not None:
+        return await _obey(delivery, effect, record, record.resolved)
     answer = await _ask(effect)
     if isinstance(answer, Applied):
         return await _adopt(delivery, effect, record, answer)
@@ -180,6 +185,28 @@ async def _settle(delivery: Delivery, effect: Effect, record: Record) -> object:
     await delivery.append(
         events.EffectResent(place=record.place, key=effect.key, intent=record.seq, why=why)
     )
+    return await _dispatch(delivery, effect, record)
+
+
+async def _obey(
+    delivery: Delivery, effect: Effect, record: Record, resolved: events.EffectResolved
+) -> object:
+    if resolved.answer == "applied":
+        ended = events.EffectEnded(
+            place=record.place,
+            key=effect.key,
+            intent=record.seq,
+            outcome="confirmed",
+            by="person",
+            result=resolved.result,
+        )
+        await _end(delivery, record, ended)
+        return delivery.journal.decode(resolved.result)
+    why = f"{resolved.by or 'a person'} says that it has not happened"
+    await delivery.append(
+        events.EffectResent(place=record.place, key=effect.key, intent=record.seq, why=why)
+    )
+    record.resolved = None  # it holds for what was known then, not for this sending
     return await _dispatch(delivery, effect, record)
 
 

@@ -26,7 +26,7 @@ class Journal:
 
     `owner_dead` says that the former owner is proven dead, not only fenced: no request of its
     can still be on the way out of this machine. `dispatched` holds the keys of the effects that
-    are out at this moment.
+    are out at this moment. `cancelled` is set when a write has shown that a person wants the end.
     """
 
     store: Store
@@ -38,6 +38,7 @@ class Journal:
     value_bytes_max: int = VALUE_BYTES_MAX
     code_versions: dict[int, str] = field(default_factory=dict)
     dispatched: set[str] = field(default_factory=set)
+    cancelled: bool = False
 
     @property
     def run(self) -> RunId:
@@ -79,11 +80,14 @@ class Journal:
             StoreLost: the disk is full or failing; nothing was written.
         """
         try:
-            return await self.store.append(self.owner, drafts, finished=finished)
+            result = await self.store.append(self.owner, drafts, finished=finished)
         except errors.StaleEpoch as error:
             raise errors.OwnershipLost(str(error)) from error
         except errors.StoreFailed as error:
             raise errors.StoreLost(error) from error
+        if isinstance(result, Appended) and result.cancelled:
+            self.cancelled = True
+        return result
 
     def encode(self, value: object, what: str) -> msgspec.Raw:
         """Encode a user's value, or refuse it before anything is written.

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from ninelives.log import events
 from ninelives.log.events import Event, Place
 
 Kind = Literal["step", "model", "effect"]
+Key: TypeAlias = tuple[Kind, int, str, str, int, int, str]
 Outcome = (
     events.StepRecorded
     | events.StepFailed
@@ -38,9 +39,13 @@ class Record:
     seq: int
     incarnation: int
     intent: events.EffectIntended | None = None
+    resolved: events.EffectResolved | None = None
     outcome: Outcome | None = None
     outcome_seq: int = 0
     taken: bool = False
+
+
+Records: TypeAlias = dict[Key, Record]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +169,7 @@ def gather_records(since: Iterable[Event]) -> dict[int, list[Record]]:
     Of several facts about one place the last one holds: a call that was made again, a failure
     that was tried again.
     """
-    records: dict[tuple[Kind, int, str, str, int, int, str], Record] = {}
+    records: Records = {}
     for event in since:
         match event.fact:
             case events.StepRecorded(place=place) | events.StepFailed(place=place):
@@ -173,21 +178,35 @@ def gather_records(since: Iterable[Event]) -> dict[int, list[Record]]:
                 records[_key("model", place)] = _begin("model", place, event)
             case events.ModelReplied(place=place) | events.ModelUnsettled(place=place):
                 _end(records, "model", place, event)
-            case events.EffectIntended(place=place) as intent:
-                record = _begin("effect", place, event)
-                record.intent = intent
-                records[_key("effect", place)] = record
-            case events.EffectEnded(place=place):
-                _end(records, "effect", place, event)
             case _:
-                pass
+                _gather_effect(records, event)
     by_delivery: dict[int, list[Record]] = {}
     for record in records.values():
         by_delivery.setdefault(record.place.delivery, []).append(record)
     return by_delivery
 
 
-def _key(kind: Kind, place: Place) -> tuple[Kind, int, str, str, int, int, str]:
+def _gather_effect(records: Records, event: Event) -> None:
+    match event.fact:
+        case events.EffectIntended(place=place) as intent:
+            record = _begin("effect", place, event)
+            record.intent = intent
+            records[_key("effect", place)] = record
+        case events.EffectEnded(place=place):
+            _end(records, "effect", place, event)
+        case events.EffectResent(place=place):
+            # It is out again, by this process; what a person knew was about the time before.
+            record = records[_key("effect", place)]
+            record.resolved, record.incarnation = None, event.incarnation
+        case events.EffectResolved(intent=seq) as resolved:
+            for record in records.values():
+                if record.kind == "effect" and record.seq == seq:
+                    record.resolved = resolved
+        case _:
+            pass
+
+
+def _key(kind: Kind, place: Place) -> Key:
     return (
         kind,
         place.delivery,
@@ -204,7 +223,7 @@ def _begin(kind: Kind, place: Place, event: Event) -> Record:
 
 
 def _end(
-    records: dict[tuple[Kind, int, str, str, int, int, str], Record],
+    records: Records,
     kind: Kind,
     place: Place,
     event: Event,

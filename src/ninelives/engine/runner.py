@@ -67,6 +67,9 @@ class Runner:
         if halted:
             await self._park("BudgetHalted", halted, [])
         while self.status.state == "running":
+            if self.journal.cancelled:
+                await self._cancel()
+                return
             if self.stopping.requested:
                 await self._let_go()
                 return
@@ -111,7 +114,9 @@ class Runner:
             facts: list[Fact] = [*failure.delivery.notes, *described]
             if facts:
                 await self._append(facts, failure.delivery.executor)
-        if parked:
+        if self.journal.cancelled:
+            await self._cancel()
+        elif parked:
             await self._park(parked[0].code, parked[0].reason, failures)
         elif failed:
             error = failed[0].error
@@ -136,6 +141,10 @@ class Runner:
             where,
         )
         self.status = Status("failed", code, reason)
+
+    async def _cancel(self) -> None:
+        await self._append([events.RunCancelled(), events.IncarnationEnded(cause="cancelled")], "")
+        self.status = Status("cancelled")
 
     async def _let_go(self) -> None:
         """Stop in an orderly way: the run stays unfinished, and anybody may resume it."""

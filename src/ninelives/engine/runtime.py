@@ -20,6 +20,7 @@ import msgspec
 from ninelives import clock, codec, errors, faults, ids
 from ninelives.durable.context import Scalar
 from ninelives.durable.delivery import StopSignal
+from ninelives.durable.effects import Absent, Applied
 from ninelives.durable.journal import VALUE_BYTES_MAX, Journal
 from ninelives.durable.usage import Model
 from ninelives.engine import position, target
@@ -202,9 +203,59 @@ class Runtime:
         row = await self.store.run(run)
         if not (await self.store.budget(run)).halted:
             return False
-        fact = events.HaltCleared(budget="run", by=by)
-        await self.store.act(run, [Draft(fact=fact, at=self._now(), superstep=row.superstep)])
+        await self._act(row, events.HaltCleared(budget="run", by=by))
         return True
+
+    async def resolve(
+        self, run_id: str, key: str, answer: Applied | Absent, *, by: str = ""
+    ) -> None:
+        """Say what became of an effect whose outcome is unknown; `resume` acts on it.
+
+        `key` is the full key, or the part behind the run's id.
+
+        Raises:
+            EffectNotOpen: the effect is not unknown (any more).
+        """
+        run = ids.run_id(run_id)
+        row = await self.store.run(run)
+        full = key if key.startswith(f"{run}:") else f"{run}:{key}"
+        taken = await self.store.effect(full)
+        if taken is None or taken.run != run or taken.state not in {"intended", "unknown"}:
+            raise errors.EffectNotOpen(run, full, taken.state if taken else "not known")
+        applied = isinstance(answer, Applied)
+        result = codec.encode(answer.result, _GLOBAL) if isinstance(answer, Applied) else b"null"
+        fact = events.EffectResolved(
+            key=full,
+            intent=taken.seq,
+            answer="applied" if applied else "absent",
+            result=msgspec.Raw(result),
+            by=by,
+        )
+        await self._act(row, fact)
+
+    async def cancel(self, run_id: str, *, by: str = "") -> Status:
+        """End a run: at once if nobody works on it, else at its owner's next boundary.
+
+        Effects under way are seen to their outcome. Returns the status afterwards.
+
+        Raises:
+            RunEnded: it has completed or was cancelled before.
+        """
+        row = await self.store.run(ids.run_id(run_id))
+        await self._act(row, events.CancelRequested(by=by), unowned=events.RunCancelled(by=by))
+        return status_of(await self.store.run(row.id))
+
+    async def _act(
+        self, row: RunRow, fact: events.Fact, *, unowned: events.Fact | None = None
+    ) -> None:
+        """Append a person's fact; `unowned` too if nobody living owns the run."""
+        at = self._now()
+
+        def draft(each: events.Fact) -> Draft:
+            return Draft(fact=each, at=at, superstep=row.superstep)
+
+        follows = [] if unowned is None else [draft(unowned)]
+        await self.store.act(row.id, [draft(fact)], if_unowned=follows)
 
     async def _refuse_other_work(
         self, present: RunRow, workflow: str, fingerprint: str, given: msgspec.Raw

@@ -93,8 +93,14 @@ class RunParked(Fact, frozen=True, kw_only=True):
     reason: str
 
 
+class CancelRequested(Fact, frozen=True, kw_only=True):
+    """A person wants the run to end; its owner stops it at its next boundary."""
+
+    by: str = ""
+
+
 class RunCancelled(Fact, frozen=True, kw_only=True):
-    """Terminal: a person cancelled the run."""
+    """Terminal: the run was cancelled. Effects under way were seen to their outcome."""
 
     by: str = ""
 
@@ -240,6 +246,16 @@ class EffectResent(Fact, frozen=True, kw_only=True):
     why: str
 
 
+class EffectResolved(Fact, frozen=True, kw_only=True):
+    """A person has found out what became of an effect; the next owner acts on it."""
+
+    key: str
+    intent: int
+    answer: Literal["applied", "absent"]
+    result: Raw = Raw(b"null")
+    by: str = ""
+
+
 class Replayed(Fact, frozen=True, kw_only=True):
     """A recorded operation was asked for again and answered from the journal.
 
@@ -284,6 +300,7 @@ KINDS: dict[str, type[Fact]] = {
     "run_completed": RunCompleted,
     "run_failed": RunFailed,
     "run_parked": RunParked,
+    "cancel_requested": CancelRequested,
     "run_cancelled": RunCancelled,
     "message": Message,
     "state": State,
@@ -300,6 +317,7 @@ KINDS: dict[str, type[Fact]] = {
     "effect_intended": EffectIntended,
     "effect_ended": EffectEnded,
     "effect_resent": EffectResent,
+    "effect_resolved": EffectResolved,
     "replayed": Replayed,
     "leftover": Leftover,
     "budget_halted": BudgetHalted,

@@ -165,7 +165,7 @@ def _messages(journal: Sequence[Event]) -> Findings:
 def _ends(journal: Sequence[Event]) -> Findings:
     ended = False
     for event in journal:
-        if ended and not isinstance(event.fact, events.IncarnationEnded | events.HaltCleared):
+        if ended and not isinstance(event.fact, events.IncarnationEnded):
             yield event.seq, f"{event.kind} after the run's end"
         ended |= isinstance(event.fact, events.RunCompleted | events.RunCancelled)
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import apsw
 import msgspec
 
-from ninelives.ids import RunId, Seq
 from ninelives.log import events
 from ninelives.log.events import Draft
 from ninelives.store import queries, rows
@@ -50,9 +49,9 @@ def refusal(
                 if refused is not None:
                     return refused
             case events.EffectIntended(key=key):
-                found = rows.one(connection, "effect_of", (key,))
-                if found is not None:
-                    return KeyTaken(RunId(found[1]), Seq(found[2]), Seq(found[3]), found[4])
+                taken = rows.key_taken(connection, key)
+                if taken is not None:
+                    return taken
             case _:
                 pass
     return None
@@ -178,6 +177,8 @@ def _apply_status(connection: apsw.Connection, run: int, fact: events.Fact) -> N
     match fact:
         case events.RunCompleted():
             _set_state(connection, run, "completed")
+        case events.CancelRequested():
+            connection.execute(_SQL["run_cancel"], (run,))
         case events.RunCancelled():
             _set_state(connection, run, "cancelled")
         case events.RunFailed(error=error, reason=reason):

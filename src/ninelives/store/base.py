@@ -107,9 +107,13 @@ class OwnedElsewhere:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """The seq of the first fact that was appended; the others follow without a hole."""
+    """The seq of the first fact that was appended; the others follow without a hole.
+
+    `cancelled`: a person wants the run to end.
+    """
 
     first: Seq
+    cancelled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +217,16 @@ class Store(Protocol):
         """
         ...
 
-    async def act(self, run: RunId, drafts: Sequence[Draft]) -> Appended:
-        """Append a person's facts; needs no ownership."""
+    async def act(
+        self, run: RunId, drafts: Sequence[Draft], *, if_unowned: Sequence[Draft] = ()
+    ) -> Appended:
+        """Append a person's facts; needs no ownership.
+
+        `if_unowned` follow in the same transaction if no living process owns the run.
+
+        Raises:
+            RunEnded: the run has completed or was cancelled; nothing was written.
+        """
         ...
 
     async def run(self, run: RunId) -> RunRow:
@@ -239,6 +251,10 @@ class Store(Protocol):
 
     async def outputs(self, run: RunId, *, after: int, limit: int) -> list[Event]:
         """Read a part of the journal's outputs only."""
+        ...
+
+    async def effect(self, key: str) -> KeyTaken | None:
+        """Who uses an idempotency key, and how its effect stands; None = nobody."""
         ...
 
     async def budget(self, run: RunId) -> Budget:

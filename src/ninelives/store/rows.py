@@ -13,11 +13,11 @@ import apsw
 import msgspec
 
 from ninelives import errors
-from ninelives.ids import Seq
+from ninelives.ids import RunId, Seq
 from ninelives.log import events
 from ninelives.log.events import Event
 from ninelives.store import queries
-from ninelives.store.base import Budget, Hold, Incarnation, RunRow
+from ninelives.store.base import Budget, Hold, Incarnation, KeyTaken, RunRow
 
 Row: TypeAlias = tuple[Any, ...]
 Values: TypeAlias = Sequence[object] | Mapping[str, object]
@@ -81,6 +81,14 @@ def owner(found: Row) -> str:
 def budget(connection: apsw.Connection, number: int, name: str) -> Budget:
     """A budget with its counters."""
     return Budget(*fetch(connection, "budget_of", (number, name))[0])
+
+
+def key_taken(connection: apsw.Connection, key: str) -> KeyTaken | None:
+    """Who uses an idempotency key."""
+    found = one(connection, "effect_of", (key,))
+    if found is None:
+        return None
+    return KeyTaken(RunId(found[1]), Seq(found[2]), Seq(found[3]), found[4])
 
 
 def incarnations(connection: apsw.Connection, number: int) -> dict[int, Incarnation]:

@@ -159,20 +159,25 @@ class SqliteStore:
             apply.write(connection, owner.number, owner.incarnation, first, prepared)
             if finished is not None:
                 rows.fetch(connection, "finished_insert", (owner.number, *finished))
-            return Appended(Seq(first))
+            return Appended(Seq(first), bool(before[1]))
 
         result = await self._write(work, owner.run)
         if isinstance(result, Appended | BudgetRefused | KeyTaken):
             return result
         raise errors.StaleEpoch(owner.run, owner.epoch)
 
-    async def act(self, run: RunId, drafts: Sequence[Draft]) -> Appended:
-        prepared = apply.prepare(drafts)
+    async def act(
+        self, run: RunId, drafts: Sequence[Draft], *, if_unowned: Sequence[Draft] = ()
+    ) -> Appended:
+        always, unowned = apply.prepare(drafts), apply.prepare(if_unowned)
 
         def work(connection: apsw.Connection) -> Appended:
-            number = self._find(connection, run).number
-            first = _advance_any(connection, number, len(prepared), drafts[-1].at) + 1
-            apply.write(connection, number, 0, first, prepared)
+            row = self._find(connection, run)
+            if row.state in {"completed", "cancelled"}:
+                raise errors.RunEnded(run, row.state)
+            prepared = always if row.alive else [*always, *unowned]
+            first = _advance_any(connection, row.number, len(prepared), drafts[-1].at) + 1
+            apply.write(connection, row.number, 0, first, prepared)
             return Appended(Seq(first))
 
         return await self._write(work, run)
@@ -246,6 +251,9 @@ class SqliteStore:
         row = self._find(connection, run)
         found = rows.fetch(connection, name, (*rows.span(row.number, after), limit))
         return [self._event(connection, row, each) for each in found]
+
+    async def effect(self, key: str) -> KeyTaken | None:
+        return await self._read(lambda connection: rows.key_taken(connection, key))
 
     async def budget(self, run: RunId) -> Budget:
         return await self._read(

@@ -21,7 +21,7 @@ FROM runs WHERE id < ? ORDER BY id DESC LIMIT ?;
 -- run_advance --
 -- The owner's check and the numbering in one statement: no row means an old epoch.
 UPDATE runs SET seq = seq + :count, updated_at = :at
-WHERE id = :id AND epoch = :epoch RETURNING seq - :count;
+WHERE id = :id AND epoch = :epoch RETURNING seq - :count, cancel;
 
 -- run_advance_any --
 -- Numbering for a person's act, which needs no ownership.
@@ -36,6 +36,10 @@ WHERE id = :id RETURNING epoch, incarnation, attempt;
 
 -- run_state --
 UPDATE runs SET state = :state, code = :code, reason = :reason WHERE id = :id;
+
+-- run_cancel --
+-- A person's wish, which the owner sees with its next write.
+UPDATE runs SET cancel = 1 WHERE id = ?;
 
 -- run_release --
 UPDATE runs SET owner = '' WHERE id = ?;

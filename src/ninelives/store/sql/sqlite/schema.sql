@@ -12,6 +12,7 @@ CREATE TABLE runs (
     ('running', 'waiting', 'parked', 'failed', 'completed', 'cancelled')),
   code TEXT NOT NULL DEFAULT '',
   reason TEXT NOT NULL DEFAULT '',
+  cancel INTEGER NOT NULL DEFAULT 0 CHECK (cancel IN (0, 1)),
   epoch INTEGER NOT NULL,
   incarnation INTEGER NOT NULL,
   attempt INTEGER NOT NULL,
