@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ninelives.codec import register
     from ninelives.durable.context import WorkflowContext
+    from ninelives.durable.declarations import effect
     from ninelives.durable.effects import Absent, Applied, CannotTell
+    from ninelives.durable.retries import Retry
     from ninelives.engine.run import Run
     from ninelives.engine.runner import Status
     from ninelives.engine.runtime import Runtime
@@ -34,6 +36,7 @@ __all__ = [
     "Default",
     "EffectRefused",
     "Executor",
+    "Retry",
     "Run",
     "RunSettings",
     "Runtime",
@@ -43,6 +46,7 @@ __all__ = [
     "WorkflowBuilder",
     "WorkflowContext",
     "__version__",
+    "effect",
     "executor",
     "handler",
     "register",
@@ -57,6 +61,7 @@ _HOMES = {
     "Default": "ninelives.graph.builder",
     "EffectRefused": "ninelives.errors",
     "Executor": "ninelives.graph.executor",
+    "Retry": "ninelives.durable.retries",
     "Run": "ninelives.engine.run",
     "RunSettings": "ninelives.graph.settings",
     "Runtime": "ninelives.engine.runtime",
@@ -65,6 +70,7 @@ _HOMES = {
     "Workflow": "ninelives.graph.workflow",
     "WorkflowBuilder": "ninelives.graph.builder",
     "WorkflowContext": "ninelives.durable.context",
+    "effect": "ninelives.durable.declarations",
     "executor": "ninelives.graph.functions",
     "handler": "ninelives.graph.executor",
     "register": "ninelives.codec",

@@ -261,11 +261,14 @@ class EffectNotOpen(UsageError):
 
 
 class ModelRefused(NineLivesError):
-    """The provider refused the request for certain (its hold is released)."""
+    """The provider refused the request for certain (its hold is released).
 
-    def __init__(self, model: str, message: str) -> None:
-        super().__init__(model, message)
-        self.model, self.message = model, message
+    `transient`: it may accept the same request later (busy, rate limit).
+    """
+
+    def __init__(self, model: str, message: str, transient: bool = False) -> None:  # noqa: FBT001, FBT002
+        super().__init__(model, message, transient)
+        self.model, self.message, self.transient = model, message, transient
 
     def __str__(self) -> str:
         return f"model {self.model!r} refused the request: {self.message}"

@@ -28,6 +28,7 @@ from ninelives.durable.usage import ModelReply, ModelRequest, Usage
 
 # Statuses of class 4xx after which the provider may still have worked: it, or a proxy before it,
 # gave up waiting. Their outcome is unknown.
+_TOO_MANY_REQUESTS = 429
 _TIMED_OUT = {408, 499}
 
 
@@ -87,7 +88,8 @@ class ProviderModel:
                 response = await model_request(self._model, [asked], model_settings=settings)
         except ModelHTTPError as error:
             if 400 <= error.status_code < 500 and error.status_code not in _TIMED_OUT:
-                raise errors.ModelRefused(self.name, str(error)) from error
+                busy = error.status_code == _TOO_MANY_REQUESTS
+                raise errors.ModelRefused(self.name, str(error), busy) from error
             raise
         return ModelReply(
             text=response.text or "",

@@ -51,16 +51,17 @@ async def invoke(
     function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> object:
     """Call an asynchronous function here, a synchronous one in a thread."""
-    if _is_async(function):
+    if is_async(function):
         result = function(*args, **kwargs)
     else:
         result = await asyncio.to_thread(function, *args, **kwargs)
     return await result if inspect.isawaitable(result) else result
 
 
-def _is_async(function: Callable[..., object]) -> bool:
+def is_async(function: Callable[..., object]) -> bool:
+    """Whether a function runs in the event loop; others run in a thread."""
     if isinstance(function, functools.partial):
-        return _is_async(function.func)
+        return is_async(function.func)
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004 - an object with an async __call__
     )

@@ -13,8 +13,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from ninelives import errors, faults
-from ninelives.durable import calls, effects, models, steps
+from ninelives.durable import calls, declarations, effects, models, steps
 from ninelives.durable.delivery import Branch, Delivery
+from ninelives.durable.retries import ONCE, Retry
 from ninelives.durable.state import View
 from ninelives.durable.usage import Model, ModelRequest
 from ninelives.ids import RunId
@@ -163,6 +164,7 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         *args: object,
         key: str | None = None,
         name: str | None = None,
+        retry: Retry = ONCE,
         **kwargs: object,
     ) -> T:
         """Run a computation once: after a crash its recorded result is returned.
@@ -177,8 +179,8 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         calls.refuse_nested("step")
         label = name or (calls.name_of(function) if key is None else "step")
         label = label if key is None else f"{label}:{key}"
-        result = await steps.run(self._delivery, function, args, kwargs, name=label)
-        return cast("T", result)
+        step = steps.Step(function, args, kwargs, label, retry)
+        return cast("T", await steps.run(self._delivery, step))
 
     async def model(
         self,
@@ -189,6 +191,7 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         deadline_seconds: float | None = None,
         reserve_tokens: int = RESERVE_TOKENS,
         max_output_tokens: int | None = None,
+        retry: Retry = ONCE,
     ) -> str:
         """Ask a model once, through the ledger; a recorded reply is never paid for again.
 
@@ -207,7 +210,7 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
             system=system,
             max_output_tokens=max_output_tokens,
         )
-        call = models.ModelCall(found, request, reserve_tokens, deadline_seconds)
+        call = models.ModelCall(found, request, reserve_tokens, deadline_seconds, retry)
         return await models.ask(self._delivery, call)
 
     async def effect(
@@ -216,14 +219,21 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         *args: object,
         key: str,
         reconcile: Callable[[str], object] | None = None,
-        idempotent_downstream: bool = False,
+        idempotent_downstream: bool | None = None,
+        deadline_seconds: float | None = None,
+        retry: Retry | None = None,
     ) -> T:
         """Act on the outside world once, under the idempotency key `{run_id}:{key}`.
 
         The intent is durable before the call, the outcome when this returns. `function` gets
         the full key if it has a parameter named `key`. After a crash in between, `reconcile`
         (given the full key) is asked; without an answer the run parks, unless the receiver is
-        declared to deduplicate (`idempotent_downstream`), and then it is sent again.
+        declared to deduplicate (`idempotent_downstream`), and then it is sent again. What is
+        not given here is taken from `@effect` on the function, if that declares it.
+
+        A passed deadline is an unknown outcome: `reconcile` is asked, else the run parks. A
+        synchronous function goes on in its thread; its late outcome is recorded, and nobody
+        takes the run up before.
 
         Raises:
             EffectRefused: the other side said no.
@@ -232,12 +242,14 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
             Unencodable: the arguments cannot be recorded; nothing was sent.
         """
         calls.refuse_nested("effect")
-        effect = effects.Effect(
+        effect = declarations.of(function).applied(
             function=function,
             args=args,
             key=f"{self.run_id}:{key}",
             reconcile=reconcile,
             idempotent_downstream=idempotent_downstream,
+            deadline_seconds=deadline_seconds,
+            retry=retry,
         )
         return cast("T", await effects.perform(self._delivery, effect))
 

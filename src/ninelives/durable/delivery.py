@@ -6,6 +6,8 @@ commits. Facts that need no commit of their own (`Replayed` notes) wait here for
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import contextvars
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -15,6 +17,7 @@ from typing import Literal
 import msgspec
 
 from ninelives import clock, errors
+from ninelives.durable import deadlines
 from ninelives.durable.journal import Journal
 from ninelives.durable.replay import Found, Kind, Record, Replay
 from ninelives.durable.state import View
@@ -32,6 +35,17 @@ class StopSignal:
     """Set once when the process is to end in an orderly way."""
 
     requested: bool = False
+    _event: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def request(self) -> None:
+        """Ask for the end."""
+        self.requested = True
+        self._event.set()
+
+    async def wait(self, seconds: float) -> None:
+        """Wait for so long, or until the end is asked for."""
+        with contextlib.suppress(deadlines.Expired):
+            await deadlines.within(self._event.wait(), seconds)
 
 
 @dataclass(slots=True)
@@ -99,6 +113,13 @@ class Delivery:
             raise errors.Cancelled
         if self.stopping.requested:
             raise errors.Stopped
+
+    async def wait_until(self, due_at: int) -> None:
+        """Wait until the clock's label says `due_at`; a request to stop unwinds the handler."""
+        while (left := due_at - self.journal.now()) > 0:
+            self.check()
+            await self.stopping.wait(left / 1000)
+        self.check()
 
     def unwind(self, interrupt: errors.Interrupt) -> errors.Interrupt:
         """Remember why the handler ends here, should user code swallow it."""

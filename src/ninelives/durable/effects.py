@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ninelives import codec, errors, faults
-from ninelives.durable import calls
+from ninelives.durable import calls, deadlines, retries
 from ninelives.durable.delivery import Delivery
 from ninelives.durable.replay import Found, Record
+from ninelives.durable.retries import ONCE, Retry
 from ninelives.log import events
 from ninelives.log.events import Place
 from ninelives.store.base import Appended, KeyTaken
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,8 @@ class Effect:
     key: str
     reconcile: Callable[[str], object] | None = None
     idempotent_downstream: bool = False
+    deadline_seconds: float | None = None
+    retry: Retry = ONCE
     kwargs: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -179,8 +185,12 @@ async def _settle(delivery: Delivery, effect: Effect, record: Record) -> object:
     why = _may_send_again(delivery, effect, record, answer)
     if not why:
         raise delivery.park("OutcomeUnknown", _unknown(effect, answer))
-    intent = record.intent
-    assert intent is not None
+    if record.retry is not None:
+        await delivery.wait_until(record.retry.due_at)
+    return await _resend(delivery, effect, record, why)
+
+
+async def _resend(delivery: Delivery, effect: Effect, record: Record, why: str) -> object:
     # The append is the ownership check just before the dispatch.
     await delivery.append(
         events.EffectResent(place=record.place, key=effect.key, intent=record.seq, why=why)
@@ -202,12 +212,9 @@ async def _obey(
         )
         await _end(delivery, record, ended)
         return delivery.journal.decode(resolved.result)
-    why = f"{resolved.by or 'a person'} says that it has not happened"
-    await delivery.append(
-        events.EffectResent(place=record.place, key=effect.key, intent=record.seq, why=why)
-    )
     record.resolved = None  # it holds for what was known then, not for this sending
-    return await _dispatch(delivery, effect, record)
+    why = f"{resolved.by or 'a person'} says that it has not happened"
+    return await _resend(delivery, effect, record, why)
 
 
 async def _ask(effect: Effect) -> Answer:
@@ -271,15 +278,21 @@ async def _dispatch(delivery: Delivery, effect: Effect, record: Record) -> objec
     args, kwargs = codec.decode_arguments(record.intent.arguments, delivery.journal.registry)
     given = {**kwargs, "key": effect.key} if _takes_key(effect.function) else kwargs
     delivery.journal.dispatched.add(effect.key)
+    with calls.nested(_what(effect)):
+        work = asyncio.ensure_future(calls.invoke(effect.function, args, given))
     try:
-        with calls.nested(_what(effect)):
-            result = await calls.invoke(effect.function, args, given)
+        result = await deadlines.within(asyncio.shield(work), effect.deadline_seconds)
+    except deadlines.Expired as expired:
+        await _end(delivery, record, _ended(record, "unknown", expired))
+        await _abandon(delivery, effect, record, work)
+        return await _after_deadline(delivery, effect, record, expired)
     except errors.EffectRefused as refused:
         ended = _ended(record, "refused", refused)
         await _end(delivery, record, ended)
         raise
     except asyncio.CancelledError as cancelled:
         await _end(delivery, record, _ended(record, "unknown", cancelled))
+        await _abandon(delivery, effect, record, work)
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is, the act may have happened
         await _end(delivery, record, _ended(record, "unknown", error))
@@ -291,22 +304,25 @@ async def _dispatch(delivery: Delivery, effect: Effect, record: Record) -> objec
 
 
 async def _confirm(delivery: Delivery, effect: Effect, record: Record, result: object) -> object:
+    ended = _confirmation(delivery, effect, record, result)
+    await _end(delivery, record, ended)
+    if ended.outcome == "failed":
+        raise _unusable(effect.key, ended)
+    faults.reach(faults.Boundary.EFFECT_RECORDED)
+    return delivery.journal.decode(ended.result)
+
+
+def _confirmation(
+    delivery: Delivery, effect: Effect, record: Record, result: object
+) -> events.EffectEnded:
+    """It has happened: local trouble with its result is never a reason to send again."""
     try:
         raw = delivery.journal.encode(result, f"result of effect {effect.key!r}")
     except errors.Unencodable as error:
-        # It has happened: local trouble is never a reason to send again.
-        ended = _ended(record, "failed", error)
-        await _end(delivery, record, ended)
-        raise _unusable(effect.key, ended) from error
-    await _end(
-        delivery,
-        record,
-        events.EffectEnded(
-            place=record.place, key=effect.key, intent=record.seq, outcome="confirmed", result=raw
-        ),
+        return _ended(record, "failed", error)
+    return events.EffectEnded(
+        place=record.place, key=effect.key, intent=record.seq, outcome="confirmed", result=raw
     )
-    faults.reach(faults.Boundary.EFFECT_RECORDED)
-    return delivery.journal.decode(raw)
 
 
 async def _after_error(
@@ -317,9 +333,66 @@ async def _after_error(
     if isinstance(answer, Applied):
         return await _adopt(delivery, effect, record, answer)
     failed = errors.EffectFailed(effect.key, "unknown", type(error).__name__, str(error))
-    if _may_send_again(delivery, effect, record, answer):
+    why = _may_send_again(delivery, effect, record, answer)
+    if not why:
+        raise delivery.park("OutcomeUnknown", f"{failed}. {_unknown(effect, answer)}") from error
+    made = 1 if record.retry is None else record.retry.attempts + 1
+    if not effect.retry.admits(error, made):
         raise failed from error  # the run fails; `resume` may send again under the same key
-    raise delivery.park("OutcomeUnknown", f"{failed}. {_unknown(effect, answer)}") from error
+    record.retry = await retries.schedule(
+        delivery, "effect", record.place, effect.retry, made, error
+    )
+    await delivery.wait_until(record.retry.due_at)
+    return await _resend(delivery, effect, record, why)
+
+
+async def _after_deadline(
+    delivery: Delivery, effect: Effect, record: Record, expired: deadlines.Expired
+) -> object:
+    """A deadline is no failure: ask what became of it, and send nothing before that is known."""
+    answer = await _ask(effect)
+    known = record.outcome
+    if isinstance(known, events.EffectEnded) and known.outcome != "unknown":
+        return await _known(delivery, effect, Found(record.place, record))  # it came late
+    if isinstance(answer, Applied):
+        return await _adopt(delivery, effect, record, answer)
+    raise delivery.park("DeadlineExceeded", f"{expired}. {_unknown(effect, answer)}")
+
+
+async def _abandon(
+    delivery: Delivery, effect: Effect, record: Record, work: asyncio.Future[object]
+) -> None:
+    """Stop waiting for an effect. A coroutine is cancelled; a thread goes on by itself, and its
+    outcome is recorded when it comes: the run is not let go of before that.
+    """
+    if calls.is_async(effect.function):
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+    if not work.cancelled():
+        late = asyncio.ensure_future(_late(delivery, effect, record, work))
+        delivery.journal.late.add(late)
+        late.add_done_callback(delivery.journal.late.discard)
+
+
+async def _late(
+    delivery: Delivery, effect: Effect, record: Record, work: asyncio.Future[object]
+) -> None:
+    """Record the outcome of an effect that nobody waits for any more, if it became known."""
+    try:
+        result = await work
+    except errors.EffectRefused as refused:
+        ended = _ended(record, "refused", refused)
+    except BaseException as error:  # noqa: BLE001 - it stays unknown
+        logger.warning("%s ended after its deadline with %r", _what(effect), error)
+        return
+    else:
+        ended = _confirmation(delivery, effect, record, result)
+    known = record.outcome
+    if isinstance(known, events.EffectEnded) and known.outcome == "unknown":
+        record.outcome = ended
+        record.outcome_seq = await delivery.journal.append(
+            [ended], superstep=delivery.superstep, executor=delivery.executor
+        )
 
 
 def _ended(record: Record, outcome: str, error: BaseException) -> events.EffectEnded:

@@ -6,6 +6,7 @@ with an `Interrupt`, so that user code cannot go on as if it had been recorded.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -39,6 +40,11 @@ class Journal:
     code_versions: dict[int, str] = field(default_factory=dict)
     dispatched: set[str] = field(default_factory=set)
     cancelled: bool = False
+    late: set[asyncio.Future[None]] = field(default_factory=set)
+
+    async def settle_late(self) -> None:
+        """Wait for effects in threads that outlived their deadlines, and record their outcomes."""
+        await asyncio.gather(*self.late, return_exceptions=True)
 
     @property
     def run(self) -> RunId:

@@ -15,9 +15,10 @@ import msgspec
 from msgspec.structs import astuple
 
 from ninelives import errors, faults
-from ninelives.durable import calls, deadlines, ledger
+from ninelives.durable import calls, deadlines, ledger, retries
 from ninelives.durable.delivery import Call, Delivery
 from ninelives.durable.replay import Found
+from ninelives.durable.retries import ONCE, Retry
 from ninelives.durable.usage import Model, ModelReply, ModelRequest, Usage
 from ninelives.log import events
 from ninelives.store.base import Appended, BudgetRefused
@@ -35,6 +36,7 @@ class ModelCall:
     request: ModelRequest
     reserve_tokens: int
     deadline_seconds: float | None
+    retry: Retry = ONCE
 
 
 def resolve(name: str, models: Mapping[str, Model] | None = None) -> Model:
@@ -87,20 +89,48 @@ def _unsettled(delivery: Delivery, call: ModelCall, end: events.ModelUnsettled) 
 
 
 async def _request(delivery: Delivery, call: ModelCall, found: Found) -> str:
+    """Make attempts, each with a hold of its own, until one is answered."""
     async with delivery.call() as under_way:
-        place = delivery.placed(found.place, under_way)
-        requested = events.ModelRequested(
-            place=place, model=call.model.name, reserved_tokens=call.reserve_tokens
-        )
-        result = await delivery.offer(requested)
-        if isinstance(result, BudgetRefused):
-            raise delivery.park(result.code, result.reason)
-        assert isinstance(result, Appended), result
-        hold = result.first
-        faults.reach(faults.Boundary.MODEL_REQUESTED)
-        reply = await _answer(delivery, call, place, hold, under_way)
-        faults.reach(faults.Boundary.MODEL_ANSWERED)
-        return await _record(delivery, call, place, hold, reply, under_way)
+        try:
+            return await retries.attempts(
+                delivery,
+                "model",
+                found.place,
+                found.record,
+                call.retry,
+                lambda: _attempt(delivery, call, found.place, under_way),
+            )
+        except Unanswered as unanswered:
+            raise delivery.park(unanswered.code, unanswered.reason) from unanswered.__cause__
+
+
+class Unanswered(Exception):  # noqa: N818 - a condition that a policy may retry, never a user's
+    """A request without an answer: whether it was billed is unknown."""
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(code, reason)
+        self.code, self.reason = code, reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+async def _attempt(
+    delivery: Delivery, call: ModelCall, place: events.Place, under_way: Call
+) -> str:
+    place = delivery.placed(place, under_way)
+    requested = events.ModelRequested(
+        place=place, model=call.model.name, reserved_tokens=call.reserve_tokens
+    )
+    result = await delivery.offer(requested)
+    if isinstance(result, BudgetRefused):
+        raise delivery.park(result.code, result.reason)
+    assert isinstance(result, Appended), result
+    hold = result.first
+    faults.reach(faults.Boundary.MODEL_REQUESTED)
+    reply = await _answer(delivery, call, place, hold, under_way)
+    faults.reach(faults.Boundary.MODEL_ANSWERED)
+    return await _record(delivery, call, place, hold, reply, under_way)
 
 
 async def _answer(
@@ -129,7 +159,7 @@ async def _answer(
             f"{call.reserve_tokens} reserved tokens stay counted"
         )
         await unsettled("unknown", "DeadlineExceeded", reason)
-        raise delivery.park("DeadlineExceeded", reason) from None
+        raise Unanswered("DeadlineExceeded", reason) from None
     except errors.ModelRefused as refused:
         await unsettled("failed", "ModelRefused", refused.message)
         raise
@@ -142,7 +172,7 @@ async def _answer(
             f"its {call.reserve_tokens} reserved tokens stay counted"
         )
         await unsettled("unknown", "OutcomeUnknown", reason)
-        raise delivery.park("OutcomeUnknown", reason) from error
+        raise Unanswered("OutcomeUnknown", reason) from error
 
 
 async def _record(

@@ -40,6 +40,7 @@ class Record:
     incarnation: int
     intent: events.EffectIntended | None = None
     resolved: events.EffectResolved | None = None
+    retry: events.RetryScheduled | None = None
     outcome: Outcome | None = None
     outcome_seq: int = 0
     taken: bool = False
@@ -175,7 +176,10 @@ def gather_records(since: Iterable[Event]) -> dict[int, list[Record]]:
             case events.StepRecorded(place=place) | events.StepFailed(place=place):
                 _end(records, "step", place, event)
             case events.ModelRequested(place=place):
-                records[_key("model", place)] = _begin("model", place, event)
+                _begin_again(records, place, event)
+            case events.RetryScheduled(operation=kind, place=place) as scheduled:
+                record = records.setdefault(_key(kind, place), _begin(kind, place, event))
+                record.retry, record.outcome = scheduled, None
             case events.ModelReplied(place=place) | events.ModelUnsettled(place=place):
                 _end(records, "model", place, event)
             case _:
@@ -184,6 +188,14 @@ def gather_records(since: Iterable[Event]) -> dict[int, list[Record]]:
     for record in records.values():
         by_delivery.setdefault(record.place.delivery, []).append(record)
     return by_delivery
+
+
+def _begin_again(records: Records, place: Place, event: Event) -> None:
+    """A request at a place where there may have been one before: only its retries are kept."""
+    record = _begin("model", place, event)
+    before = records.get(_key("model", place))
+    record.retry = before.retry if before is not None else None
+    records[_key("model", place)] = record
 
 
 def _gather_effect(records: Records, event: Event) -> None:

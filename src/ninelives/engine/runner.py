@@ -23,6 +23,9 @@ logger = logging.getLogger(__name__)
 State = Literal["running", "interrupted", "waiting", "parked", "completed", "failed", "cancelled"]
 
 
+Cause = Literal["parked", "failed", "cancelled", "stopped"]
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
     """How a run stands; `code` names the condition behind `parked` and `failed`."""
@@ -127,30 +130,34 @@ class Runner:
             await self._let_go()
 
     async def _park(self, code: str, reason: str, failures: list[Failure]) -> None:
-        where = failures[0].delivery.executor if failures else ""
-        await self._append(
-            [events.RunParked(code=code, reason=reason), events.IncarnationEnded(cause="parked")],
-            where,
-        )
+        fact = events.RunParked(code=code, reason=reason)
+        await self._end([fact], "parked", failures)
         self.status = Status("parked", code, reason)
 
     async def _fail(self, code: str, reason: str, failures: list[Failure]) -> None:
-        where = failures[0].delivery.executor if failures else ""
-        await self._append(
-            [events.RunFailed(error=code, reason=reason), events.IncarnationEnded(cause="failed")],
-            where,
-        )
+        fact = events.RunFailed(error=code, reason=reason)
+        await self._end([fact], "failed", failures)
         self.status = Status("failed", code, reason)
 
     async def _cancel(self) -> None:
-        await self._append([events.RunCancelled(), events.IncarnationEnded(cause="cancelled")], "")
+        await self.journal.settle_late()  # nothing may follow the run's end
+        await self._end([events.RunCancelled()], "cancelled", [])
         self.status = Status("cancelled")
 
     async def _let_go(self) -> None:
         """Stop in an orderly way: the run stays unfinished, and anybody may resume it."""
-        await self._append([events.IncarnationEnded(cause="stopped")], "")
+        await self._end([], "stopped", [])
         reason = f"stopped; go on with `ninelives resume {self.journal.run}`"
         self.status = Status("interrupted", "Stopped", reason)
+
+    async def _end(self, facts: list[Fact], cause: Cause, failures: list[Failure]) -> None:
+        """Record the verdict and let go of the run; not before late effects are settled."""
+        where = failures[0].delivery.executor if failures else ""
+        if self.journal.late and facts:
+            await self._append(facts, where)
+            facts = []
+        await self.journal.settle_late()
+        await self._append([*facts, events.IncarnationEnded(cause=cause)], where)
 
     async def _append(self, facts: list[Fact], executor: str) -> None:
         number = self.position.superstep + 1

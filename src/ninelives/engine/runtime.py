@@ -109,7 +109,7 @@ class Runtime:
 
     def request_stop(self) -> None:
         """Stop in an orderly way: operations under way are finished and recorded."""
-        self._stopping.requested = True
+        self._stopping.request()
 
     # -- the three verbs ----------------------------------------------------------------------
 

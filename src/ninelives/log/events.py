@@ -246,6 +246,17 @@ class EffectResent(Fact, frozen=True, kw_only=True):
     why: str
 
 
+class RetryScheduled(Fact, frozen=True, kw_only=True):
+    """An attempt of an operation failed, and the next one is made at `due_at` (milliseconds)."""
+
+    operation: Literal["step", "model", "effect"]
+    place: Place
+    attempts: int
+    error: str
+    message: str
+    due_at: int
+
+
 class EffectResolved(Fact, frozen=True, kw_only=True):
     """A person has found out what became of an effect; the next owner acts on it."""
 
@@ -318,6 +329,7 @@ KINDS: dict[str, type[Fact]] = {
     "effect_ended": EffectEnded,
     "effect_resent": EffectResent,
     "effect_resolved": EffectResolved,
+    "retry_scheduled": RetryScheduled,
     "replayed": Replayed,
     "leftover": Leftover,
     "budget_halted": BudgetHalted,
