@@ -158,7 +158,8 @@ def test_an_error_in_a_handler_fails_the_run_with_its_place(shell: Shell) -> Non
     write(shell, body="raise ValueError('no such order')")
     result = shell("run", "flow.py:flow", "r", "--input", "1")
     assert result.code == 1
-    assert "failed: ValueError: executor 'worker': no such order" in result.err
+    assert "failed: ValueError: executor 'worker' at " in result.err
+    assert "flow.py:7: no such order" in result.err
     again = shell("run", "flow.py:flow", "r", "--input", "1")
     assert again.code == 1
 

@@ -64,7 +64,9 @@ async def test_runs_do_not_see_each_others_events(store: Store) -> None:
 
 async def test_an_older_epoch_cannot_append(store: Store) -> None:
     owner = await facts.admit(store)
-    taken = await store.claim(R, facts.started("take_over"), take_over=True, retry=False)
+    taken = await store.claim(
+        R, facts.started("take_over"), take_over=True, retry=False, deaths_max=None
+    )
     assert isinstance(taken, Claimed)
     with pytest.raises(errors.StaleEpoch):
         await facts.append(store, owner, OUTPUT)
@@ -74,14 +76,18 @@ async def test_an_older_epoch_cannot_append(store: Store) -> None:
 
 async def test_a_living_owner_is_not_robbed(store: Store) -> None:
     await facts.admit(store)
-    found = await store.claim(R, facts.started("resume"), take_over=False, retry=False)
+    found = await store.claim(
+        R, facts.started("resume"), take_over=False, retry=False, deaths_max=None
+    )
     assert isinstance(found, OwnedElsewhere)
 
 
 async def test_a_released_run_can_be_claimed_under_a_new_epoch(store: Store) -> None:
     owner = await facts.admit(store)
     await facts.append(store, owner, events.IncarnationEnded(cause="stopped"))
-    taken = await store.claim(R, facts.started("resume"), take_over=False, retry=False)
+    taken = await store.claim(
+        R, facts.started("resume"), take_over=False, retry=False, deaths_max=None
+    )
     assert isinstance(taken, Claimed)
     assert (taken.owner.epoch, taken.owner.incarnation) == (Epoch(2), 2)
 
@@ -90,7 +96,10 @@ async def test_of_many_claims_at_once_one_wins(store: Store) -> None:
     owner = await facts.admit(store)
     await facts.append(store, owner, events.IncarnationEnded(cause="stopped"))
     found = await asyncio.gather(
-        *[store.claim(R, facts.started("resume"), take_over=False, retry=False) for _ in range(20)]
+        *[
+            store.claim(R, facts.started("resume"), take_over=False, retry=False, deaths_max=None)
+            for _ in range(20)
+        ]
     )
     assert sum(isinstance(each, Claimed) for each in found) == 1
 
@@ -101,7 +110,7 @@ async def test_an_ended_run_cannot_be_claimed(store: Store) -> None:
         store, owner, events.RunCompleted(), events.IncarnationEnded(cause="completed")
     )
     with pytest.raises(errors.RunEnded):
-        await store.claim(R, facts.started("resume"), take_over=True, retry=False)
+        await store.claim(R, facts.started("resume"), take_over=True, retry=False, deaths_max=None)
 
 
 async def test_a_run_that_nobody_admitted_is_not_found(store: Store) -> None:
@@ -110,7 +119,7 @@ async def test_a_run_that_nobody_admitted_is_not_found(store: Store) -> None:
         store.load(R),
         store.events(R, after=0, limit=1),
         store.act(R, [facts.draft(OUTPUT)]),
-        store.claim(R, facts.started(), take_over=True, retry=False),
+        store.claim(R, facts.started(), take_over=True, retry=False, deaths_max=None),
     ):
         with pytest.raises(errors.RunNotFound):
             await asked
@@ -192,7 +201,9 @@ async def test_a_halted_budget_admits_nothing_until_it_is_cleared(store: Store) 
 async def test_the_next_owner_is_told_of_orphaned_holds(store: Store) -> None:
     owner = await facts.admit(store)
     hold = await facts.append(store, owner, facts.requested(400))
-    taken = await store.claim(R, facts.started("take_over"), take_over=True, retry=False)
+    taken = await store.claim(
+        R, facts.started("take_over"), take_over=True, retry=False, deaths_max=None
+    )
     assert isinstance(taken, Claimed)
     assert [(each.seq, each.tokens) for each in taken.orphaned] == [(hold, 400)]
     assert (await store.budget(R)).held == 400

@@ -91,7 +91,7 @@ def workflow() -> Workflow:
 
 async def main(store: str, run_id: str, world: str) -> None:
     World.url = world
-    async with Runtime(store) as runtime:
+    async with Runtime(store, crashes_max=1000) as runtime:  # it is meant to be killed
         try:
             run = await runtime.start(workflow(), START, run_id=run_id)
             seen = [event.seq async for event in run.watch()]

@@ -50,6 +50,7 @@ async def run(target: str, run_id: str, text: str | None, as_json: bool, store: 
 @click.command()
 @click.argument("run_id")
 @click.option("--take-over", is_flag=True, help="Take it from a living process, e.g. a hung one.")
+@click.option("--force", is_flag=True, help="Try a stuck run once more.")
 @click.option("--target", help="Where the workflow lives now, if it has moved.")
 @terminal.json_option
 @terminal.store_option
@@ -57,6 +58,7 @@ async def run(target: str, run_id: str, text: str | None, as_json: bool, store: 
 async def resume(
     run_id: str,
     take_over: bool,  # noqa: FBT001
+    force: bool,  # noqa: FBT001
     target: str | None,
     as_json: bool,  # noqa: FBT001
     store: str,
@@ -66,7 +68,7 @@ async def resume(
     where = None if target is None else targets.parse(target, folder=pathlib.Path.cwd())
     printer = _printer(as_json=as_json)
     async with Runtime(store, create=False, on_output=printer) as runtime:
-        found = await runtime.resume(run_id, take_over=take_over, target=where)
+        found = await runtime.resume(run_id, take_over=take_over, force=force, target=where)
         return await _follow(runtime, found, as_json=as_json)
 
 

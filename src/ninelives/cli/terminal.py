@@ -122,6 +122,10 @@ def next_step(run_id: str, status: Status) -> str:
             f"find out what happened; then `ninelives resolve {run_id} KEY --applied|--absent`, "
             f"and `ninelives resume {run_id}` (which alone asks the other side again)"
         )
+    if status.code == "Divergence":
+        return f"restore the code that recorded the run, then `ninelives resume {run_id}`"
+    if status.code == "Stuck":
+        return f"find what kills it; `ninelives resume {run_id} --force` tries once more"
     if status.code == "BudgetExceeded":
         return f"the budget was fixed at admission; see `ninelives report {run_id}`"
     return f"`ninelives resume {run_id}` tries again"

@@ -125,7 +125,8 @@ class Runner:
             error = failed[0].error
             where = failed[0].delivery.executor
             code = error.code if isinstance(error, errors.NineLivesError) else type(error).__name__
-            await self._fail(code, f"executor {where!r}: {error}", failures)
+            line = superstep.line_of(error)
+            await self._fail(code, f"executor {where!r}{line}: {error}", failures)
         else:
             await self._let_go()
 

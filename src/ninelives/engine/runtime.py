@@ -33,11 +33,12 @@ from ninelives.graph.workflow import Workflow
 from ninelives.ids import RunId
 from ninelives.log import events
 from ninelives.log.events import Draft
-from ninelives.store.base import Admission, Claimed, OwnedElsewhere, Owner, RunRow, Store
+from ninelives.store.base import Admission, Claimed, OwnedElsewhere, Owner, RunRow, Store, Stuck
 from ninelives.store.sqlite import SqliteStore
 
 STORE_DEFAULT = "sqlite:///ninelives.db"
 SHOWN_CHARACTERS_MAX = 80
+CRASHES_MAX = 5
 _GLOBAL = codec.Registry()
 
 
@@ -76,9 +77,13 @@ class Runtime:
         value_bytes_max: int = VALUE_BYTES_MAX,
         cold: bool = False,
         create: bool = True,
+        crashes_max: int = CRASHES_MAX,
         on_output: OnOutput | None = None,
     ) -> None:
         """`create=False` refuses a store that does not exist yet.
+
+        A run of which `crashes_max` processes in a row died without recording any progress is
+        parked as stuck, not handed out for ever.
 
         `on_output` is called with each output of the runs worked on here, after its commit and
         before the next superstep begins; what it raises fails that run's process, not the run.
@@ -89,6 +94,7 @@ class Runtime:
         self._now = now
         self._value_bytes_max = value_bytes_max
         self._cold = cold
+        self._crashes_max = crashes_max
         self._on_output = on_output
         self._stopping = StopSignal()
         self._tasks: set[asyncio.Task[Status]] = set()
@@ -158,12 +164,14 @@ class Runtime:
         workflow: Workflow | None = None,
         *,
         take_over: bool = False,
+        force: bool = False,
         target: Target | None = None,
     ) -> Run:
         """Take up a run from its last checkpoint, wherever its former process died.
 
         A failed or parked run is tried again. `take_over` takes it from a living owner, whose
-        writes are refused from then on. Without `workflow`, the recorded target is loaded.
+        writes are refused from then on. `force` tries a stuck run once more.
+        Without `workflow`, the recorded target is loaded.
 
         Raises:
             RunNotFound: nothing to resume; nothing was started.
@@ -179,7 +187,7 @@ class Runtime:
             return Run(row.id, self.store, found.registry, seq_at_start=row.seq)
         cause: Literal["resume", "take_over"] = "take_over" if take_over else "resume"
         retry = row.state in {"failed", "parked"}
-        return await self._claim(row, found, cause=cause, retry=retry)
+        return await self._claim(row, found, cause=cause, retry=retry, force=force)
 
     async def attach(self, run_id: str, workflow: Workflow | None = None) -> Run:
         """A handle for reading only; `workflow` brings the types that outputs need.
@@ -333,6 +341,7 @@ class Runtime:
         *,
         cause: Literal["resume", "take_over"],
         retry: bool,
+        force: bool = False,
     ) -> Run:
         recorded = await self._recorded(row.id)
         if recorded.workflow != workflow.name:
@@ -345,7 +354,10 @@ class Runtime:
             self._started(workflow, cause),
             take_over=cause == "take_over",
             retry=retry,
+            deaths_max=None if force else self._crashes_max,
         )
+        if isinstance(claimed, Stuck):
+            return Run(row.id, self.store, workflow.registry, seq_at_start=row.seq)
         if isinstance(claimed, OwnedElsewhere):
             since = clock.iso(claimed.since)
             raise errors.RunOwned(row.id, claimed.pid, claimed.host, since)

@@ -8,6 +8,7 @@ or parks, the others run to their end and are recorded, and nothing of the super
 from __future__ import annotations
 
 import asyncio
+import pathlib
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from ninelives.log.events import Draft, Fact
 from ninelives.store.base import Appended
 
 TRACEBACK_CHARACTERS_MAX = 4000
+PACKAGE = str(pathlib.Path(__file__).parents[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,3 +311,10 @@ def describe(failure: Failure) -> events.HandlerFailed:
         message=str(error),
         traceback=text[-TRACEBACK_CHARACTERS_MAX:],
     )
+
+
+def line_of(error: BaseException) -> str:
+    """Where in the user's code an error was raised, as a person would say it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [frame for frame in frames if not frame.filename.startswith(PACKAGE)]
+    return f" at {users[-1].filename}:{users[-1].lineno}" if users else ""

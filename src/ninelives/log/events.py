@@ -339,6 +339,13 @@ KIND_OF: dict[type[Fact], str] = {fact: kind for kind, fact in KINDS.items()}
 ENDS: frozenset[str] = frozenset({"run_completed", "run_failed", "run_parked", "run_cancelled"})
 
 
+def message_target(kind: str, data: bytes) -> str:
+    """To whom a pending message goes, without decoding what it holds."""
+    if kind == "message":
+        return msgspec.json.decode(data, type=Message).target
+    return "the start executor"
+
+
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """A fact that is about to be appended: the store gives it its seq.
 

@@ -36,6 +36,7 @@ class RunRow:
     incarnation: int
     attempt: int
     alive: bool
+    deaths: int
     seq: Seq
     superstep: int
     committed_seq: Seq
@@ -103,6 +104,13 @@ class OwnedElsewhere:
     pid: int
     host: str
     since: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """So many owners in a row have died without progress; the run was parked instead."""
+
+    deaths: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +202,12 @@ class Store(Protocol):
         ...
 
     async def claim(
-        self, run: RunId, started: Draft, *, take_over: bool, retry: bool
-    ) -> Claimed | OwnedElsewhere:
+        self, run: RunId, started: Draft, *, take_over: bool, retry: bool, deaths_max: int | None
+    ) -> Claimed | OwnedElsewhere | Stuck:
         """Own a run whose owner is dead (or any, by `take_over`) under a new epoch.
+
+        A run of which `deaths_max` owners in a row died without recording progress is parked
+        instead (None: claimed all the same). The count rises in this transaction.
 
         `started` (an IncarnationStarted) is completed with epoch, attempt and orphaned holds.
         `retry` counts a new attempt: failures of the last one are tried again.

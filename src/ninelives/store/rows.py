@@ -52,7 +52,7 @@ def one(connection: apsw.Connection, name: str, values: Values = ()) -> Row | No
 def run(found: Row, *, alive: bool) -> RunRow:
     """A run; `alive` is asked of the operating system, not of the row."""
     number, ident, workflow, fingerprint, state, code, reason, epoch, incarnation = found[:9]
-    attempt, _owner, seq, superstep, committed_seq, admitted_at, updated_at = found[9:]
+    attempt, _owner, deaths, seq, superstep, committed_seq, admitted_at, updated_at = found[9:]
     return RunRow(
         id=ident,
         number=number,
@@ -65,6 +65,7 @@ def run(found: Row, *, alive: bool) -> RunRow:
         incarnation=incarnation,
         attempt=attempt,
         alive=alive,
+        deaths=deaths,
         seq=seq,
         superstep=superstep,
         committed_seq=committed_seq,
@@ -76,6 +77,11 @@ def run(found: Row, *, alive: bool) -> RunRow:
 def owner(found: Row) -> str:
     """The owner's token in a run's row; empty if nobody owns it."""
     return str(found[10])
+
+
+def died(found: Row, *, alive: bool) -> bool:
+    """Whether the last owner ended without a word."""
+    return bool(owner(found)) and not alive
 
 
 def budget(connection: apsw.Connection, number: int, name: str) -> Budget:

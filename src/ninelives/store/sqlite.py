@@ -33,6 +33,7 @@ from ninelives.store.base import (
     OwnedElsewhere,
     Owner,
     RunRow,
+    Stuck,
 )
 from ninelives.store.writer import Writer, store_error
 
@@ -108,15 +109,19 @@ class SqliteStore:
         return await self._write(work, admission.run)
 
     async def claim(
-        self, run: RunId, started: Draft, *, take_over: bool, retry: bool
-    ) -> Claimed | OwnedElsewhere:
-        def work(connection: apsw.Connection) -> Claimed | OwnedElsewhere:
+        self, run: RunId, started: Draft, *, take_over: bool, retry: bool, deaths_max: int | None
+    ) -> Claimed | OwnedElsewhere | Stuck:
+        def work(connection: apsw.Connection) -> Claimed | OwnedElsewhere | Stuck:
             row = self._find(connection, run)
             if row.state in {"completed", "cancelled"}:
                 raise errors.RunEnded(run, row.state)
             if row.alive and not take_over:
                 last = rows.incarnations(connection, row.number)[row.incarnation]
                 return OwnedElsewhere(last.pid, last.host, last.started_at)
+            deaths = _deaths(connection, row)
+            if deaths_max is not None and deaths >= deaths_max:
+                _park_stuck(connection, row, deaths, started.at)
+                return Stuck(deaths)
             return self._take(connection, row, started, retry=retry)
 
         return await self._write(work, run)
@@ -312,6 +317,33 @@ def _insert_run(connection: apsw.Connection, admission: Admission, token: str) -
     number = int(rows.fetch(connection, "run_insert", values)[0][0])
     rows.fetch(connection, "budget_insert", (number, apply.BUDGET, admission.tokens_max))
     return number
+
+
+def _deaths(connection: apsw.Connection, row: RunRow) -> int:
+    """Count a death without progress, in the transaction of the claim that finds it."""
+    found = rows.one(connection, "run_by_id", (row.id,))
+    if found is None or row.state != "running" or not rows.died(found, alive=row.alive):
+        return 0 if row.state == "running" else row.deaths
+    low, high = rows.row_id(row.number, row.committed_seq), rows.span(row.number, 0)[1]
+    progress = rows.one(connection, "run_progress", (low, high, row.incarnation))
+    deaths = 1 if progress is not None else row.deaths + 1
+    rows.fetch(connection, "run_deaths", (deaths, row.number))
+    return deaths
+
+
+def _park_stuck(connection: apsw.Connection, row: RunRow, deaths: int, at: int) -> None:
+    pending = rows.fetch(connection, "pending_of", rows.span(row.number, 0))
+    where = [events.message_target(found[1], found[6]) for found in pending]
+    reason = (
+        f"{deaths} processes in a row died without recording anything, while handling "
+        f"superstep {row.superstep + 1} ({', '.join(dict.fromkeys(where))})"
+    )
+    parked = Draft(
+        fact=events.RunParked(code="Stuck", reason=reason), at=at, superstep=row.superstep
+    )
+    first = _advance_any(connection, row.number, 1, at) + 1
+    apply.write(connection, row.number, 0, first, apply.prepare([parked]))
+    rows.fetch(connection, "run_release", (row.number,))
 
 
 def _insert_incarnation(

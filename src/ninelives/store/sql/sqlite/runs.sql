@@ -9,13 +9,13 @@ RETURNING id;
 -- run_by_id --
 -- One run by its public id.
 SELECT id, run_id, workflow, input_fingerprint, state, code, reason, epoch, incarnation,
-  attempt, owner, seq, superstep, committed_seq, admitted_at, updated_at
+  attempt, owner, deaths, seq, superstep, committed_seq, admitted_at, updated_at
 FROM runs WHERE run_id = ?;
 
 -- runs_page --
 -- Newest first, below a cursor on the primary key.
 SELECT id, run_id, workflow, input_fingerprint, state, code, reason, epoch, incarnation,
-  attempt, owner, seq, superstep, committed_seq, admitted_at, updated_at
+  attempt, owner, deaths, seq, superstep, committed_seq, admitted_at, updated_at
 FROM runs WHERE id < ? ORDER BY id DESC LIMIT ?;
 
 -- run_advance --
@@ -33,6 +33,16 @@ WHERE id = :id RETURNING seq - :count, incarnation;
 UPDATE runs SET epoch = epoch + 1, incarnation = incarnation + 1,
   attempt = attempt + :attempts, owner = :owner, state = 'running', code = '', reason = ''
 WHERE id = :id RETURNING epoch, incarnation, attempt;
+
+-- run_deaths --
+-- How many owners in a row have died without recording any progress.
+UPDATE runs SET deaths = ? WHERE id = ?;
+
+-- run_progress --
+-- Whether an incarnation recorded anything that the next one need not do again.
+SELECT 1 FROM events WHERE id >= ? AND id < ? AND incarnation = ? AND kind IN
+  ('step_recorded', 'step_failed', 'model_replied', 'effect_intended', 'effect_ended',
+   'handler_finished', 'handler_failed', 'retry_scheduled', 'superstep_committed') LIMIT 1;
 
 -- run_state --
 UPDATE runs SET state = :state, code = :code, reason = :reason WHERE id = :id;

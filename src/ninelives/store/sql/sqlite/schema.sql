@@ -17,6 +17,7 @@ CREATE TABLE runs (
   incarnation INTEGER NOT NULL,
   attempt INTEGER NOT NULL,
   owner TEXT NOT NULL,
+  deaths INTEGER NOT NULL DEFAULT 0,
   seq INTEGER NOT NULL,
   superstep INTEGER NOT NULL,
   committed_seq INTEGER NOT NULL,
