@@ -15,7 +15,7 @@ from ninelives.durable.effects import Absent, Applied
 from ninelives.engine.runtime import Runtime
 from ninelives.graph.workflow import Workflow
 from ninelives.ids import RunId
-from ninelives.log import events
+from ninelives.log import events, invariants
 from support import crash, worlds
 
 Single = Callable[[object], Workflow]
@@ -267,3 +267,47 @@ async def test_settings_declared_beside_the_function_hold_for_every_call(
     ended = await crash.resumed(url, single(node))
     assert ended.outputs == ["sent x"]
     assert outside.keys == ["r:k"]
+
+
+async def test_a_handler_is_entered_again_and_what_it_recorded_is_not_repeated(
+    url: str, single: Single
+) -> None:
+    outside, entered = worlds.Outside(), list[int]()
+
+    async def node(value: int, ctx: Context) -> None:
+        entered.append(1)
+        await ctx.effect(outside.notify, "x", key="k")
+        if len(entered) < 3:
+            raise ConnectionError(f"try {len(entered)}")
+        await ctx.yield_output("through")
+
+    workflow = single(node)
+    workflow.executors["node"].retry = QUICK
+    ended = await crash.ran(url, workflow, 0)
+    assert ended.outputs == ["through"]
+    assert (len(entered), len(outside.received)) == (3, 1)
+    assert ended.count("handler_retried") == 2
+    assert invariants.check(ended.events) == []
+
+
+async def test_a_handlers_attempts_survive_a_crash_and_end_at_the_limit(
+    url: str, single: Single
+) -> None:
+    entered, bomb = list[int](), crash.Bomb(at=2)
+
+    async def fails() -> None:
+        raise ConnectionError("down")
+
+    async def node(value: int, ctx: Context) -> None:
+        entered.append(1)
+        bomb.here()  # the second attempt dies with its process
+        await ctx.step(fails)
+
+    workflow = single(node)
+    workflow.executors["node"].retry = QUICK
+    await crash.until_dead(url, workflow, 0)
+    ended = await crash.resumed(url, workflow)
+    assert (ended.status.state, ended.status.code) == ("failed", "StepFailed")
+    assert len(entered) == 4  # two failed, one died and was made again, the third failed
+    assert ended.count("handler_retried") == 2
+    assert ended.count("step_failed") == 3

@@ -42,10 +42,9 @@ class Retry:
             return False
         return isinstance(error, self.retry_on) and not _is_permanent(error)
 
-    def wait_ms(self, attempts: int, place: Place) -> int:
-        """How long to wait after `attempts` that failed."""
+    def wait_ms(self, attempts: int, seed: str) -> int:
+        """How long to wait after `attempts` that failed; `seed` decides the jitter."""
         seconds = min(self.wait_seconds * self.backoff ** (attempts - 1), self.wait_max_seconds)
-        seed = f"{place.delivery} {place.branch} {place.name} {place.ordinal} {attempts}"
         spread = zlib.crc32(seed.encode()) / 0xFFFFFFFF * 2 - 1
         return round(seconds * 1000 * (1 + JITTER * spread))
 
@@ -96,13 +95,14 @@ async def schedule(
     error: Exception,
 ) -> events.RetryScheduled:
     """Record that an attempt failed and when the next one is due."""
+    seed = f"{place.delivery} {place.branch} {place.name} {place.ordinal} {made}"
     scheduled = events.RetryScheduled(
         operation=operation,
         place=place,
         attempts=made,
         error=type(error).__name__,
         message=str(error),
-        due_at=delivery.journal.now() + retry.wait_ms(made, place),
+        due_at=delivery.journal.now() + retry.wait_ms(made, seed),
     )
     await delivery.append(scheduled)
     return scheduled

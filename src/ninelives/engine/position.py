@@ -80,6 +80,7 @@ class Position:
     executors: dict[str, Executor] = field(default_factory=dict)
     records: dict[int, list[Record]] = field(default_factory=dict)
     finished: dict[int, Work] = field(default_factory=dict)
+    retried: dict[int, events.HandlerRetried] = field(default_factory=dict)
 
     def due(self) -> list[Due]:
         """The deliveries of the next superstep, in the order of their messages."""
@@ -137,6 +138,11 @@ def restore(checkpoint: Checkpoint, workflow: Workflow, journal: Journal) -> Pos
         scopes=state.scopes(journal.decode, changes),
         records=replay.gather_records(checkpoint.since),
         finished={work.delivery: work for work in works},
+        retried={
+            event.fact.delivery: event.fact
+            for event in checkpoint.since
+            if isinstance(event.fact, events.HandlerRetried)
+        },
     )
 
 

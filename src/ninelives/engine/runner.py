@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ninelives import errors, faults
@@ -45,7 +45,8 @@ class Runner:
     models: Mapping[str, Model]
     coarse: bool
     stopping: StopSignal
-    reload: Callable[[], Awaitable[Position]] | None = None
+    reload: Callable[[], Awaitable[Position]]
+    cold: bool = False
     on_output: OnOutput | None = None
     status: Status = field(default_factory=lambda: Status("running"))
 
@@ -100,7 +101,7 @@ class Runner:
             if outcome.completed:
                 self.status = Status("completed")
                 faults.reach(faults.Boundary.RUN_ENDED)
-            elif self.reload is not None:
+            elif self.cold:
                 self.position = await self.reload()
             return
         await self._unfinished(outcome)
@@ -121,6 +122,8 @@ class Runner:
             await self._cancel()
         elif parked:
             await self._park(parked[0].code, parked[0].reason, failures)
+        elif failed and len(failed) == len(failures) and all(map(self._retries, failed)):
+            await self._retry(failed)
         elif failed:
             error = failed[0].error
             where = failed[0].delivery.executor
@@ -129,6 +132,37 @@ class Runner:
             await self._fail(code, f"executor {where!r}{line}: {error}", failures)
         else:
             await self._let_go()
+
+    def _retries(self, failure: Failure) -> bool:
+        """Whether a failed handler's policy admits another attempt."""
+        made = self._made(failure) + 1
+        retry = self.position.workflow.executors[failure.delivery.executor].retry
+        cause = failure.error.__cause__ if isinstance(failure.error, errors.StepFailed) else None
+        return retry.admits(cause or failure.error, made)
+
+    def _made(self, failure: Failure) -> int:
+        before = self.position.retried.get(failure.delivery.id)
+        return before.attempts if before is not None else 0
+
+    async def _retry(self, failed: list[Failure]) -> None:
+        """Enter the failed handlers again, each at its recorded moment, as a new attempt.
+
+        Handlers that finished are recorded, and what the failed ones recorded is replayed.
+        """
+        for failure in failed:
+            made, place = self._made(failure) + 1, failure.delivery
+            retry = self.position.workflow.executors[place.executor].retry
+            fact = events.HandlerRetried(
+                delivery=place.id,
+                attempts=made,
+                error=type(failure.error).__name__,
+                message=str(failure.error),
+                due_at=self.journal.now() + retry.wait_ms(made, f"{place.id} {made}"),
+            )
+            await self._append([fact], place.executor)
+        owner = self.journal.owner
+        self.journal.owner = replace(owner, attempt=owner.attempt + len(failed))
+        self.position = await self.reload()
 
     async def _park(self, code: str, reason: str, failures: list[Failure]) -> None:
         fact = events.RunParked(code=code, reason=reason)

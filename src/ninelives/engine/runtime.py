@@ -425,7 +425,8 @@ class Runtime:
             models=self._models,
             coarse=settings.record == "superstep",
             stopping=self._stopping,
-            reload=restore if self._cold else None,
+            reload=restore,
+            cold=self._cold,
             on_output=self._on_output,
         )
         run.task = asyncio.create_task(runner.drive(), name=f"ninelives {owner.run}")

@@ -141,6 +141,8 @@ class Superstep:
         context: WorkflowContext[object, object] = WorkflowContext(
             delivery, settings=self.settings, models=self.models
         )
+        if delivery.id in self.position.retried:
+            await delivery.wait_until(self.position.retried[delivery.id].due_at)
         await handle(value, context)
         if delivery.interrupt is not None:
             raise delivery.interrupt  # user code had swallowed it
@@ -263,7 +265,7 @@ class Superstep:
         for work in works:
             for change in work.states:
                 position.scope(change.scope, self.journal).apply(change)
-        position.records, position.finished = {}, {}
+        position.records, position.finished, position.retried = {}, {}, {}
 
 
 def _apply(local: Scope, work: Work, target: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar, cast, overload
 
 from ninelives import errors
 from ninelives.durable.context import WorkflowContext
+from ninelives.durable.retries import ONCE, Retry
 from ninelives.graph import matching, signatures
 from ninelives.graph.signatures import Declared, Handler
 
@@ -66,6 +67,9 @@ class Executor:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(id={getattr(self, 'id', None)!r})"
+
+    retry: Retry = ONCE
+    """How often a handler that raised is entered again; set it on a class or an instance."""
 
     @property
     def handlers(self) -> tuple[Handler, ...]:

@@ -257,6 +257,16 @@ class RetryScheduled(Fact, frozen=True, kw_only=True):
     due_at: int
 
 
+class HandlerRetried(Fact, frozen=True, kw_only=True):
+    """A handler raised, and is entered again at `due_at`; what it recorded is not repeated."""
+
+    delivery: int
+    attempts: int
+    error: str
+    message: str
+    due_at: int
+
+
 class EffectResolved(Fact, frozen=True, kw_only=True):
     """A person has found out what became of an effect; the next owner acts on it."""
 
@@ -330,6 +340,7 @@ KINDS: dict[str, type[Fact]] = {
     "effect_resent": EffectResent,
     "effect_resolved": EffectResolved,
     "retry_scheduled": RetryScheduled,
+    "handler_retried": HandlerRetried,
     "replayed": Replayed,
     "leftover": Leftover,
     "budget_halted": BudgetHalted,

@@ -129,12 +129,20 @@ def _with(known: tuple[T, ...], new: T) -> tuple[T, ...]:
     return known if new in known else (*known, new)
 
 
+_OF_A_HANDLER = (
+    events.HandlerFinished,
+    events.HandlerFailed,
+    events.HandlerRetried,
+    events.Leftover,
+)
+
+
 def _delivery(event: Event) -> int | None:
     fact = event.fact
     place = getattr(fact, "place", None)
     if isinstance(place, events.Place):
         return place.delivery
-    if isinstance(fact, events.HandlerFinished | events.HandlerFailed | events.Leftover):
+    if isinstance(fact, _OF_A_HANDLER):
         return fact.delivery
     return None
 

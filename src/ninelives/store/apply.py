@@ -177,6 +177,8 @@ def _apply_status(connection: apsw.Connection, run: int, fact: events.Fact) -> N
     match fact:
         case events.RunCompleted():
             _set_state(connection, run, "completed")
+        case events.HandlerRetried():
+            connection.execute(_SQL["run_attempt"], (run,))
         case events.CancelRequested():
             connection.execute(_SQL["run_cancel"], (run,))
         case events.RunCancelled():

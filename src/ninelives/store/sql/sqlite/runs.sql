@@ -34,6 +34,10 @@ UPDATE runs SET epoch = epoch + 1, incarnation = incarnation + 1,
   attempt = attempt + :attempts, owner = :owner, state = 'running', code = '', reason = ''
 WHERE id = :id RETURNING epoch, incarnation, attempt;
 
+-- run_attempt --
+-- A new attempt: failures of the last one are tried again.
+UPDATE runs SET attempt = attempt + 1 WHERE id = ?;
+
 -- run_deaths --
 -- How many owners in a row have died without recording any progress.
 UPDATE runs SET deaths = ? WHERE id = ?;
@@ -42,7 +46,8 @@ UPDATE runs SET deaths = ? WHERE id = ?;
 -- Whether an incarnation recorded anything that the next one need not do again.
 SELECT 1 FROM events WHERE id >= ? AND id < ? AND incarnation = ? AND kind IN
   ('step_recorded', 'step_failed', 'model_replied', 'effect_intended', 'effect_ended',
-   'handler_finished', 'handler_failed', 'retry_scheduled', 'superstep_committed') LIMIT 1;
+   'handler_finished', 'handler_failed', 'retry_scheduled', 'handler_retried',
+   'superstep_committed') LIMIT 1;
 
 -- run_state --
 UPDATE runs SET state = :state, code = :code, reason = :reason WHERE id = :id;
