@@ -229,3 +229,57 @@ def test_a_store_in_a_folder_that_does_not_exist_is_refused(shell: Shell) -> Non
     assert result.code == 2
     assert "error: StoreRefused" in result.err
     assert shell("ls", "--store", "postgres://x").code == 2
+
+
+UNKNOWN = """
+import os
+from typing_extensions import Never
+from ninelives import Executor, WorkflowBuilder, WorkflowContext, handler
+
+def mail(text, *, key):
+    with open("mails.txt", "a") as file:
+        file.write(key + "\\n")
+    if os.environ.get("DIE"):
+        os.kill(os.getpid(), 9)
+
+class Mails(Executor):
+    @handler
+    async def go(self, number: int, ctx: WorkflowContext[Never, str]) -> None:
+        await ctx.effect(mail, "hello", key="welcome")
+        await ctx.yield_output("sent")
+
+flow = WorkflowBuilder(name="mails", start_executor=Mails(id="mails")).build()
+"""
+
+
+def test_show_tells_a_person_at_night_what_to_do(shell: Shell) -> None:
+    (shell.folder / "flow.py").write_text(UNKNOWN)
+    shell("run", "flow.py:flow", "r", "--input", "1", DIE="1")
+    assert shell("resume", "r").code == 3
+    shown = "\n".join(shell("show", "r").lines)
+    command = "ninelives resolve r welcome --applied"
+    assert "OutcomeUnknown" in shown
+    assert "r:welcome, begun by mails" in shown
+    assert command in shown
+    assert shell("show", "r", "--json").json()[0]["unknown_effects"] == ["r:welcome"]
+    assert shell(*command.split()[1:]).code == 0
+    assert shell("resume", "r").lines == ["sent"]
+    assert "unknown" not in "\n".join(shell("show", "r").lines)
+    assert (shell.folder / "mails.txt").read_text() == "r:welcome\n"
+
+
+def test_a_cancelled_run_says_so_by_its_exit_code(shell: Shell) -> None:
+    shell(*RUN, CRASH_AT_STEP="18")
+    assert shell("cancel", "launch-1", "--by", "me").lines == ["cancelled by me"]
+    assert shell(*RUN).code == 5
+    assert shell(*RESUME).code == 2
+    assert shell("cancel", "launch-1").code == 2
+
+
+def test_words_that_do_not_go_together_are_refused(shell: Shell) -> None:
+    shell("run", TARGET, "r", "--input", "1")
+    for words in (["resolve", "r", "k"], ["resolve", "r", "k", "--applied", "--result", "{"]):
+        assert shell(*words).code == 2
+    closed = shell("resolve", "r", "step:1", "--applied")
+    assert closed.code == 2
+    assert "error: EffectNotOpen" in closed.err

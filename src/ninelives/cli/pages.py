@@ -12,7 +12,7 @@ from ninelives.engine.runner import Status
 from ninelives.log.events import Event
 from ninelives.log.projection import Report
 from ninelives.log.report import ending
-from ninelives.store.base import Budget, RunRow
+from ninelives.store.base import Budget, OpenEffect, RunRow
 
 
 def report(folded: Report, status: Status) -> str:
@@ -122,7 +122,7 @@ def _span(span: list[int], incarnations: tuple[int, ...]) -> str:
     return f"  {where:>12}  {who}"
 
 
-def show(row: RunRow, status: Status, budget: Budget) -> str:
+def show(row: RunRow, status: Status, budget: Budget, unknown: list[OpenEffect]) -> str:
     """One run in a few lines, ending with what to do."""
     limit = "no limit" if budget.tokens_max is None else f"of {budget.tokens_max}"
     lines = [
@@ -131,11 +131,28 @@ def show(row: RunRow, status: Status, budget: Budget) -> str:
         f"  admitted {clock.iso(row.admitted_at)}, last event {ago(row.updated_at)} ago",
         f"  tokens: {budget.committed} committed, {limit}",
     ]
+    if budget.halted:
+        lines.append(f"  halted since {clock.iso(budget.halted_at)}: {budget.halted}")
     if status.reason:
         lines.append(f"  {status.code}: {status.reason}")
+    lines += _open_effects(row, status, unknown)
     if status.state == "parked":
         lines.append(f"  next: {next_step(row.id, status)}")
     return "\n".join(lines)
+
+
+def _open_effects(row: RunRow, status: Status, unknown: list[OpenEffect]) -> list[str]:
+    if not unknown or status.state == "running":
+        return []  # while its process lives, an open effect is one that is under way
+    lines = ["  effects of unknown outcome (find out before anything is sent again):"]
+    for effect in unknown:
+        key = effect.key.removeprefix(f"{row.id}:")
+        lines += [
+            f"    {effect.key}, begun by {effect.executor} {ago(effect.at)} ago",
+            f"      it happened:         ninelives resolve {row.id} {key} --applied",
+            f"      it did not happen:   ninelives resolve {row.id} {key} --absent",
+        ]
+    return lines
 
 
 def runs(rows: list[tuple[RunRow, Status]]) -> str:

@@ -51,10 +51,13 @@ async def show(run_id: str, as_json: bool, store: str) -> int:  # noqa: FBT001
     async with Runtime(store, create=False) as runtime:
         row = await runtime.store.run(RunId(run_id))
         budget = await runtime.store.budget(row.id)
+        unknown = await runtime.store.open_effects(row.id)
     if as_json:
-        terminal.say_json(_row(row) | {"committed_tokens": budget.committed})
+        keys = [effect.key for effect in unknown]
+        extra = {"committed_tokens": budget.committed, "unknown_effects": keys}
+        terminal.say_json(_row(row) | extra)
     else:
-        terminal.say(pages.show(row, status_of(row), budget))
+        terminal.say(pages.show(row, status_of(row), budget, unknown))
     return 0
 
 

@@ -146,6 +146,15 @@ class KeyTaken:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenEffect:
+    """An effect that was begun and whose outcome is not known."""
+
+    key: str
+    at: int
+    executor: str
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
     """All that recovery needs, as of the last committed superstep, and what came after it.
 
@@ -266,6 +275,10 @@ class Store(Protocol):
 
     async def effect(self, key: str) -> KeyTaken | None:
         """Who uses an idempotency key, and how its effect stands; None = nobody."""
+        ...
+
+    async def open_effects(self, run: RunId) -> list[OpenEffect]:
+        """The effects of a run whose outcome is not known, in the order of their intents."""
         ...
 
     async def budget(self, run: RunId) -> Budget:

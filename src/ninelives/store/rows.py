@@ -17,7 +17,7 @@ from ninelives.ids import RunId, Seq
 from ninelives.log import events
 from ninelives.log.events import Event
 from ninelives.store import queries
-from ninelives.store.base import Budget, Hold, Incarnation, KeyTaken, RunRow
+from ninelives.store.base import Budget, Hold, Incarnation, KeyTaken, OpenEffect, RunRow
 
 Row: TypeAlias = tuple[Any, ...]
 Values: TypeAlias = Sequence[object] | Mapping[str, object]
@@ -95,6 +95,11 @@ def key_taken(connection: apsw.Connection, key: str) -> KeyTaken | None:
     if found is None:
         return None
     return KeyTaken(RunId(found[1]), Seq(found[2]), Seq(found[3]), found[4])
+
+
+def open_effects(connection: apsw.Connection, run: RunId) -> list[OpenEffect]:
+    """A run's effects of unknown outcome."""
+    return [OpenEffect(*found) for found in fetch(connection, "effects_open", {"run": run})]
 
 
 def incarnations(connection: apsw.Connection, number: int) -> dict[int, Incarnation]:

@@ -30,6 +30,7 @@ from ninelives.store.base import (
     Claimed,
     Incarnation,
     KeyTaken,
+    OpenEffect,
     OwnedElsewhere,
     Owner,
     RunRow,
@@ -259,6 +260,9 @@ class SqliteStore:
 
     async def effect(self, key: str) -> KeyTaken | None:
         return await self._read(lambda connection: rows.key_taken(connection, key))
+
+    async def open_effects(self, run: RunId) -> list[OpenEffect]:
+        return await self._read(lambda connection: rows.open_effects(connection, run))
 
     async def budget(self, run: RunId) -> Budget:
         return await self._read(
