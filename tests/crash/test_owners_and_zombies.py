@@ -8,7 +8,6 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -125,6 +124,7 @@ workflow = WorkflowBuilder(name="busy", start_executor=node).add_edge(node, node
 
 async def main() -> None:
     async with Runtime(sys.argv[1]) as runtime:
+        print("ready", flush=True)
         sys.stdin.readline()
         run = await runtime.start(workflow, 0, run_id=sys.argv[2])
         await asyncio.sleep(2.0)
@@ -152,7 +152,10 @@ def test_four_processes_that_write_to_one_file_all_get_their_share(
         )
         for n in range(4)
     ]
-    time.sleep(1.5)
+    for child in children:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
     for child in children:
         assert child.stdin is not None
         child.stdin.write("go\n")
@@ -193,8 +196,10 @@ def test_a_process_that_is_stopped_inside_a_commit_is_named_to_those_who_wait(
             text=True,
         )
         assert child.stdin is not None
+        assert child.stdout is not None
         child.stdin.write("go\n")
         child.stdin.flush()
+        assert child.stdout.readline() == "ready\n"
         return child
 
     with start("stops", STOPS) as stopped:
