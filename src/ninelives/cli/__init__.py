@@ -6,6 +6,7 @@ Each command's module is imported when it is asked for, so that `ninelives --hel
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 from typing import Final
 
@@ -39,6 +40,13 @@ class _Lazy(click.Group):
         module, name, _ = _COMMANDS[cmd_name]
         command: click.Command = getattr(importlib.import_module(f"ninelives.cli.{module}"), name)
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command. Ctrl-C where nothing had to be finished is 130: nothing has failed."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            sys.exit(128 + signal.SIGINT)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):

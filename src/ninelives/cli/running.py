@@ -8,7 +8,7 @@ import os
 import pathlib
 import signal
 import sys
-from collections.abc import Generator
+from collections.abc import Coroutine, Generator
 
 import click
 import msgspec
@@ -43,8 +43,9 @@ async def run(target: str, run_id: str, text: str | None, as_json: bool, store: 
     workflow = targets.load(where)
     value = _input(workflow, text)
     async with Runtime(store, on_output=_printer(as_json=as_json)) as runtime:
-        found = await runtime.start(workflow, value, run_id=run_id, target=where)
-        return await _follow(runtime, found, as_json=as_json)
+        with _signals(runtime) as received:
+            found = await runtime.start(workflow, value, run_id=run_id, target=where)
+            return await _follow(found, received, as_json=as_json)
 
 
 @click.command()
@@ -68,8 +69,9 @@ async def resume(
     where = None if target is None else targets.parse(target, folder=pathlib.Path.cwd())
     printer = _printer(as_json=as_json)
     async with Runtime(store, create=False, on_output=printer) as runtime:
-        found = await runtime.resume(run_id, take_over=take_over, force=force, target=where)
-        return await _follow(runtime, found, as_json=as_json)
+        with _signals(runtime) as received:
+            found = await runtime.resume(run_id, take_over=take_over, force=force, target=where)
+            return await _follow(found, received, as_json=as_json)
 
 
 def _arm() -> None:
@@ -89,22 +91,21 @@ def _input(workflow: Workflow, text: str | None) -> object:
         raise errors.InputInvalid(workflow.start_id, str(error)) from None
 
 
-async def _follow(runtime: Runtime, run: Run, *, as_json: bool) -> int:
+async def _follow(run: Run, received: _Received, *, as_json: bool) -> int:
     """Print outputs from where this process begins, until nobody works on the run."""
     for hold in run.orphaned_holds:
         terminal.complain(
             f"orphaned hold: {hold.tokens} tokens of executor {hold.executor!r}, superstep "
             f"{hold.superstep} (event {hold.seq}): its process died; it stays counted"
         )
-    signals: list[int] = []
-    with _signals(runtime, signals):
-        if run.owned_here:
-            status = await _progress(run) if sys.stderr.isatty() else await run.wait()
-        else:
-            await _print_outputs(run, as_json=as_json)
-            status = await run.status()
-    signalled = 128 + signals[0] if signals and status.state == "interrupted" else 0
-    return terminal.leave(run.id, status, signalled=signalled)
+    if run.owned_here:
+        status = await _progress(run) if sys.stderr.isatty() else await run.wait()
+        signalled = received.exit_code if status.state == "interrupted" else 0
+        return terminal.leave(run.id, status, signalled=signalled)
+    if await received.before(_print_outputs(run, as_json=as_json)):
+        terminal.complain(f"no longer following run {run.id!r}; it is not stopped by this")
+        return received.exit_code
+    return terminal.leave(run.id, await run.status())
 
 
 def _printer(*, as_json: bool) -> OnOutput:
@@ -139,24 +140,62 @@ def _clear_line() -> None:
     sys.stderr.flush()
 
 
+class _Received:
+    """The signal that asked this process to stop, if one did; `reading`: nothing is under way."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.reading = False
+        self._arrived = asyncio.Event()
+
+    @property
+    def exit_code(self) -> int:
+        return 128 + self.number if self.number else 0
+
+    def note(self, number: int) -> None:
+        self.number = number
+        self._arrived.set()
+
+    async def before(self, reading: Coroutine[None, None, None]) -> bool:
+        """Read until the end or a signal, whichever is first; whether it was a signal.
+
+        Only for what records nothing: the reading is cancelled wherever it is.
+        """
+        self.reading = True
+        task = asyncio.ensure_future(reading)
+        arrived = asyncio.ensure_future(self._arrived.wait())
+        try:
+            await asyncio.wait({task, arrived}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                task.result()
+                return False
+            return True
+        finally:
+            task.cancel()
+            arrived.cancel()
+            await asyncio.gather(task, arrived, return_exceptions=True)
+
+
 @contextlib.contextmanager
-def _signals(runtime: Runtime, received: list[int]) -> Generator[None]:
+def _signals(runtime: Runtime) -> Generator[_Received]:
     """The first SIGINT or SIGTERM stops in an orderly way, the second at once."""
     loop = asyncio.get_running_loop()
+    received = _Received()
 
     def stop(number: int) -> None:
-        if received:
+        if received.number:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
             return
-        received.append(number)
-        terminal.complain("stopping after the operation under way; once more to stop at once")
+        received.note(number)
+        if not received.reading:
+            terminal.complain("stopping after the operation under way; once more to stop at once")
         runtime.request_stop()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop, number)
     try:
-        yield
+        yield received
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
