@@ -181,6 +181,47 @@ def test_a_broken_journal_is_found_by_its_invariant(
     assert invariant in {each.invariant for each in invariants.check(journal.events)}
 
 
+def unstarted(journal: Journal) -> None:
+    """Somebody who never claimed the run writes into it, before it ends."""
+    journal.events[3] = msgspec.structs.replace(journal.events[3], incarnation=9)
+
+
+def lost_message(journal: Journal) -> None:
+    """A message is sent in a superstep that commits, and the run completes without it."""
+    at = next(i for i, each in enumerate(journal.events) if each.kind == "output")
+    journal.events[at] = msgspec.structs.replace(journal.events[at], kind="message", fact=MESSAGE)
+
+
+@pytest.mark.parametrize(
+    ("invariant", "breaks"), [(Invariant.I3, unstarted), (Invariant.I9, lost_message)]
+)
+def test_a_subtler_break_is_found_too(
+    invariant: Invariant, breaks: Callable[[Journal], None]
+) -> None:
+    journal = whole()
+    breaks(journal)
+    assert invariant in {each.invariant for each in invariants.check(journal.events)}
+
+
+def test_messages_that_wait_in_a_fan_in_at_the_end_are_not_lost() -> None:
+    journal = Journal()
+    journal.add(admitted(), started(1))
+    journal.superstep = 1
+    journal.add(MESSAGE, events.HandlerFinished(delivery=1, messages=[1]), COMMITTED)
+    journal.add(events.RunCompleted(undelivered=1), events.IncarnationEnded(cause="completed"))
+    assert invariants.check(journal.events) == []
+
+
+def test_a_person_may_act_on_a_run_without_having_started_it() -> None:
+    journal = Journal()
+    journal.add(admitted(), started(1))
+    journal.add(events.RunParked(code="BudgetHalted", reason=""))
+    journal.add(events.IncarnationEnded(cause="parked"))
+    journal.incarnation = 0
+    journal.add(events.HaltCleared(budget="run", by="me"))
+    assert invariants.check(journal.events) == []
+
+
 def test_the_architecture_page_lists_the_invariants_as_they_are() -> None:
     page = (pathlib.Path(__file__).parents[2] / "ARCHITECTURE.md").read_text()
     for number, sentence in invariants.table():

@@ -79,6 +79,8 @@ def _epochs(journal: Sequence[Event]) -> Findings:
             if event.incarnation != number + 1:
                 yield event.seq, f"incarnation {event.incarnation} after {number}"
             epoch, number = event.fact.epoch, event.incarnation
+        elif event.incarnation > max(number, event.seq == 1):  # the admission precedes its start
+            yield event.seq, f"{event.kind} of incarnation {event.incarnation}, which never started"
 
 
 def _fencing(journal: Sequence[Event]) -> Findings:
@@ -158,6 +160,10 @@ def _messages(journal: Sequence[Event]) -> Findings:
                     if pending[seq] != 1:
                         yield event.seq, f"message {seq} is not pending"
                     pending[seq] -= 1
+            case events.RunCompleted(undelivered=undelivered):
+                left = [seq for seq, count in pending.items() if count > 0]
+                if len(left) != undelivered:
+                    yield event.seq, f"messages {left} are left, {undelivered} may be"
             case _:
                 pass
 
