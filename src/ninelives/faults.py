@@ -55,6 +55,7 @@ class _Trigger:
 
 
 _observer: Callable[[Boundary], None] | None = None
+_witness: Callable[[str, str], None] | None = None
 
 
 def reach(boundary: Boundary) -> None:
@@ -72,6 +73,18 @@ def observe(observer: Callable[[Boundary], None] | None) -> None:
     """Call `observer` at every boundary from now on, from whichever thread; None disarms."""
     global _observer
     _observer = observer
+
+
+def act(kind: str, name: str) -> None:
+    """Say that an effect or a model request goes out now, to a record outside of the journal."""
+    if _witness is not None:
+        _witness(kind, name)
+
+
+def witness(record: Callable[[str, str], None] | None) -> None:
+    """Let `record` see every act from now on; None ends it."""
+    global _witness
+    _witness = record
 
 
 def die() -> None:

@@ -24,6 +24,7 @@ _COMMANDS: Final = {
     "resolve": ("acting", "resolve", "Say what became of an effect of unknown outcome."),
     "cancel": ("acting", "cancel", "End a run, at its owner's next boundary."),
     "clear-halt": ("acting", "clear_halt", "Let a halted budget admit model calls again."),
+    "crashtest": ("crashtest", "crashtest", "Kill a workflow of yours at every boundary."),
     "demo": ("demo", "demo", "Kill an agent in its most dangerous moment, and see it survive."),
 }
 

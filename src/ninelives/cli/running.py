@@ -13,8 +13,9 @@ from collections.abc import Coroutine, Generator
 import click
 import msgspec
 
-from ninelives import codec, errors, faults
+from ninelives import codec, errors
 from ninelives.cli import terminal
+from ninelives.crashlab import probe
 from ninelives.engine import target as targets
 from ninelives.engine.run import Run
 from ninelives.engine.runner import Status
@@ -38,7 +39,7 @@ async def run(target: str, run_id: str, text: str | None, as_json: bool, store: 
     A RUN_ID that is in use for the same work is taken up where it was interrupted, followed if
     another process works on it, and shown if it has ended.
     """
-    _arm()
+    probe.arm(os.environ)
     where = targets.parse(target, folder=pathlib.Path.cwd())
     workflow = targets.load(where)
     value = _input(workflow, text)
@@ -65,21 +66,13 @@ async def resume(
     store: str,
 ) -> int:
     """Take up RUN_ID from its last checkpoint. A failed or parked run is tried again."""
-    _arm()
+    probe.arm(os.environ)
     where = None if target is None else targets.parse(target, folder=pathlib.Path.cwd())
     printer = _printer(as_json=as_json)
     async with Runtime(store, create=False, on_output=printer) as runtime:
         with _signals(runtime) as received:
             found = await runtime.resume(run_id, take_over=take_over, force=force, target=where)
             return await _follow(found, received, as_json=as_json)
-
-
-def _arm() -> None:
-    """NINELIVES_KILL_AT=boundary[:arrival] kills this process there: for tests."""
-    armed = os.environ.get("NINELIVES_KILL_AT", "")
-    if armed:
-        boundary, _, arrival = armed.partition(":")
-        faults.arm(faults.Boundary(boundary), int(arrival or 1))
 
 
 def _input(workflow: Workflow, text: str | None) -> object:

@@ -77,6 +77,11 @@ def nested(what: str) -> Generator[None]:
         _inside.reset(token)
 
 
+def inside() -> str:
+    """The recorded operation whose function is running, or empty."""
+    return _inside.get()
+
+
 def refuse_nested(operation: str) -> None:
     """Durable operations inside a recorded function would be skipped by its replay.
 

@@ -65,6 +65,8 @@ class Call:
 
 
 _branch: contextvars.ContextVar[Branch] = contextvars.ContextVar("ninelives_branch")
+handling: contextvars.ContextVar[str] = contextvars.ContextVar("ninelives_handling", default="")
+"""The executor whose handler the running code belongs to, or empty."""
 
 
 @dataclass(slots=True)

@@ -278,6 +278,7 @@ async def _dispatch(delivery: Delivery, effect: Effect, record: Record) -> objec
     args, kwargs = codec.decode_arguments(record.intent.arguments, delivery.journal.registry)
     given = {**kwargs, "key": effect.key} if _takes_key(effect.function) else kwargs
     delivery.journal.dispatched.add(effect.key)
+    faults.act("effect", effect.key)
     with calls.nested(_what(effect)):
         work = asyncio.ensure_future(calls.invoke(effect.function, args, given))
     try:

@@ -150,6 +150,7 @@ async def _answer(
             )
         )
 
+    faults.act("model", f"{delivery.journal.run}:{hold}")
     try:
         with calls.nested("a model call"):
             return await deadlines.within(call.model.request(call.request), call.deadline_seconds)

@@ -18,7 +18,7 @@ import msgspec
 
 from ninelives import errors, faults
 from ninelives.durable.context import Scalar, WorkflowContext
-from ninelives.durable.delivery import Delivery, StopSignal
+from ninelives.durable.delivery import Delivery, StopSignal, handling
 from ninelives.durable.journal import Journal
 from ninelives.durable.replay import Replay
 from ninelives.durable.state import Scope, View
@@ -143,7 +143,11 @@ class Superstep:
         )
         if delivery.id in self.position.retried:
             await delivery.wait_until(self.position.retried[delivery.id].due_at)
-        await handle(value, context)
+        handling.set(due.target)
+        try:
+            await handle(value, context)
+        finally:
+            handling.set("")
         if delivery.interrupt is not None:
             raise delivery.interrupt  # user code had swallowed it
         self._judge_leftovers(delivery)
