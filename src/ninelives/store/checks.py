@@ -11,6 +11,8 @@ _QUESTIONS = {
     "check_numbers": "run {0}: its last event is {1}, its row says {2}",
     "check_pending": "message {0} is pending and has no event",
     "check_holds": "hold {0} has no request in its journal",
+    "check_settled": "run {1}: hold {0} is held, its journal says that it ended",
+    "check_consumed": "run {1}: message {0} is pending, its journal says that it was handled",
     "check_budgets": "run {0}: its budget's counters do not agree with its holds",
     "check_effects": "key {0} has no intent in its journal",
     "check_state": "run {0}: state {1!r} points to event {2}, which does not exist",

@@ -30,3 +30,18 @@ WHERE e.id IS NULL OR e.kind <> 'effect_intended';
 -- check_state --
 SELECT s.run, s.key, s.seq FROM state AS s LEFT JOIN events AS e ON e.id = (s.run << 32 | s.seq)
 WHERE e.id IS NULL OR e.kind <> 'state';
+
+-- check_settled --
+-- A hold that is still held although its journal says how it ended.
+SELECT h.id & 4294967295, r.run_id FROM events AS e
+JOIN holds AS h ON h.id = (e.id & ~4294967295) | json_extract(CAST(e.data AS TEXT), '$.hold')
+JOIN runs AS r ON r.id = e.id >> 32
+WHERE e.kind IN ('model_replied', 'model_unsettled') AND h.status = 'held';
+
+-- check_consumed --
+-- A message that waits although a handler has consumed it.
+SELECT p.id & 4294967295, r.run_id FROM events AS e
+JOIN json_each(CAST(e.data AS TEXT), '$.messages') AS consumed
+JOIN pending AS p ON p.id = (e.id & ~4294967295) | consumed.value
+JOIN runs AS r ON r.id = e.id >> 32
+WHERE e.kind = 'handler_finished';
