@@ -8,10 +8,8 @@ the offending part, before anything is written.
 from __future__ import annotations
 
 import base64
-import dataclasses
 import datetime as dt
 import decimal
-import enum
 import math
 import pathlib
 import uuid
@@ -22,14 +20,18 @@ from typing import Any
 import msgspec
 
 from ninelives import errors
-from ninelives.codec.registry import Registry, is_named_tuple, is_pydantic
+from ninelives.codec import kinds, paths
+from ninelives.codec.paths import Refused
+from ninelives.codec.registry import Entry, Registry
 
 TAG = "$"
 DEPTH_MAX = 200
 INT_MAX = 2**63 - 1
+DIGITS_BITS_MAX = 8192  # larger ints are written in hexadecimal: Python limits decimal digits
 Plain = Any  # what JSON can hold
 
 _json = msgspec.json.Encoder()
+_sorted = msgspec.json.Encoder(order="sorted")
 
 
 def encode(value: object, registry: Registry) -> bytes:
@@ -38,22 +40,32 @@ def encode(value: object, registry: Registry) -> bytes:
     Raises:
         Unencodable: `path` leads from `$` to the part that cannot be recorded.
     """
-    return _json.encode(tagged(value, registry))
+    if type(value) is str and value.isascii():
+        return _json.encode(value)
+    return _written(tagged(value, registry))
 
 
 def encode_arguments(
     args: Sequence[object], kwargs: Mapping[str, object], registry: Registry
 ) -> bytes:
-    """Encode a call's arguments; paths start at `argument 1` or at a keyword."""
-    return _json.encode(tagged_arguments(args, kwargs, registry))
+    """Encode a call's arguments; paths start at `argument 1` or at `argument NAME`."""
+    return _written(tagged_arguments(args, kwargs, registry))
+
+
+def _written(plain: Plain) -> bytes:
+    try:
+        return _json.encode(plain)
+    except RecursionError:
+        why = "it is nested deeper than the stack that is left"
+        raise errors.Unencodable("$", why) from None
 
 
 def tagged(value: object, registry: Registry, *, canonical: bool = False) -> Plain:
     """The typed JSON of a value as plain lists, dicts and scalars.
 
-    `canonical`: where the order of a dict's pairs would be kept, it is made one and the same.
+    `canonical`: what two equal values may differ in (the order of pairs) is made the same.
     """
-    return _Encoder(registry, canonical=canonical).walk(value, "$", 0)
+    return _start(_Encoder(registry, canonical=canonical), value, "$")
 
 
 def tagged_arguments(
@@ -63,11 +75,24 @@ def tagged_arguments(
     *,
     canonical: bool = False,
 ) -> Plain:
-    walk = _Encoder(registry, canonical=canonical).walk
+    encoder = _Encoder(registry, canonical=canonical)
+    for key in kwargs:
+        if not _storable(key):
+            raise errors.Unencodable(f"argument {key!r}", "its name is no valid text")
     return {
-        "args": [walk(each, f"argument {index + 1}", 0) for index, each in enumerate(args)],
-        "kwargs": {key: walk(each, f"argument {key}", 0) for key, each in kwargs.items()},
+        "args": [_start(encoder, each, f"argument {at}") for at, each in enumerate(args, 1)],
+        "kwargs": {key: _start(encoder, each, f"argument {key}") for key, each in kwargs.items()},
     }
+
+
+def _start(encoder: _Encoder, value: object, start: str) -> Plain:
+    try:
+        return encoder.walk(value, 0)
+    except Refused as refused:
+        raise errors.Unencodable(refused.path(start), refused.why) from None
+    except RecursionError:
+        why = "it is nested deeper than the stack that is left"
+        raise errors.Unencodable(start, why) from None
 
 
 def _tag(name: str, value: Plain) -> Plain:
@@ -75,7 +100,7 @@ def _tag(name: str, value: Plain) -> Plain:
 
 
 class _Encoder:
-    """One walk over one value."""
+    """One walk over one value. Paths cost nothing: a refusal collects them on its way up."""
 
     __slots__ = ("_canonical", "_registry")
 
@@ -83,97 +108,117 @@ class _Encoder:
         self._registry = registry
         self._canonical = canonical
 
-    def walk(self, value: object, path: str, depth: int) -> Plain:
+    def walk(self, value: object, depth: int) -> Plain:
         cls = type(value)
         if cls is str:
-            return _text(value)
+            return value if value.isascii() else _text(value)  # type: ignore[attr-defined]
         if cls is bool or value is None:
             return value
         if cls is int:
             return _integer(value)
-        if depth > DEPTH_MAX:
-            raise errors.Unencodable(path[:200], f"nested deeper than {DEPTH_MAX}, or in a circle")
-        composed = _COMPOSED.get(cls)
-        if composed is not None:
-            return composed(self, value, path, depth + 1)
         scalar = _SCALARS.get(cls)
         if scalar is not None:
             return scalar(value)
-        return self.walk_instance(value, cls, path, depth + 1)
+        if depth > DEPTH_MAX:
+            raise Refused(f"nested deeper than {DEPTH_MAX}, or in a circle")
+        composed = _COMPOSED.get(cls, _Encoder.walk_instance)
+        return composed(self, value, depth + 1)
 
-    def walk_list(self, value: list[object], path: str, depth: int) -> Plain:
-        return [self.walk(each, f"{path}[{index}]", depth) for index, each in enumerate(value)]
+    def walk_list(self, value: Sequence[object], depth: int) -> list[Plain]:
+        walked: list[Plain] = []
+        try:
+            for each in value:
+                walked.append(self.walk(each, depth))  # noqa: PERF401 - its length is the path
+        except Refused as refused:
+            raise refused.within(f"[{len(walked)}]") from None
+        return walked
 
-    def walk_tuple(self, value: tuple[object, ...], path: str, depth: int) -> Plain:
-        return _tag("tuple", self.walk_list(list(value), path, depth))
+    def walk_tuple(self, value: tuple[object, ...], depth: int) -> Plain:
+        return _tag("tuple", self.walk_list(value, depth))
 
-    def walk_dict(self, value: dict[object, object], path: str, depth: int) -> Plain:
-        if all(type(key) is str and key != TAG and _storable(key) for key in value):
-            return {key: self.walk(each, f"{path}.{key}", depth) for key, each in value.items()}
-        pairs = [
-            [
-                self.walk(key, f"{path} key {key!r}", depth),
-                self.walk(each, f"{path}[{key!r}]", depth),
-            ]
-            for key, each in value.items()
-        ]
-        return _tag("dict", sorted(pairs, key=_json.encode) if self._canonical else pairs)
+    def walk_dict(self, value: dict[object, object], depth: int) -> Plain:
+        for key in value:
+            if type(key) is not str or key == TAG or not _storable(key):
+                return self.walk_pairs(value, depth)
+        return self.walk_fields(value, depth)  # type: ignore[arg-type]
 
-    def walk_set(self, value: set[object] | frozenset[object], path: str, depth: int) -> Plain:
-        walked = [self.walk(each, f"{path}{{{each!r}}}", depth) for each in value]
+    def walk_fields(self, fields: dict[str, object], depth: int) -> dict[str, Plain]:
+        walked: dict[str, Plain] = {}
+        key = ""
+        try:
+            for key, each in fields.items():
+                walked[key] = self.walk(each, depth)
+        except Refused as refused:
+            raise refused.within(paths.field(key)) from None
+        return walked
+
+    def walk_pairs(self, value: dict[object, object], depth: int) -> Plain:
+        pairs: list[Plain] = []
+        key: object = None
+        try:
+            for key, each in value.items():
+                pairs.append([self.walk(key, depth), self.walk(each, depth)])
+        except Refused as refused:
+            raise refused.within(paths.item(key)) from None
+        return _tag("dict", sorted(pairs, key=_sorted.encode) if self._canonical else pairs)
+
+    def walk_set(self, value: set[object] | frozenset[object], depth: int) -> Plain:
+        try:
+            walked = [self.walk(each, depth) for each in value]
+        except Refused as refused:
+            raise refused.within("{}") from None
         name = "set" if type(value) is set else "frozenset"
-        return _tag(name, sorted(walked, key=_json.encode))
+        return _tag(name, sorted(walked, key=_sorted.encode))
 
-    def walk_instance(self, value: object, cls: type, path: str, depth: int) -> Plain:
-        fields = _fields(value, cls)
-        if fields is None:
-            raise errors.Unencodable(path, _why_not(value, cls))
-        name = self._registry.name_of(cls)
-        if name is None:
-            why = (
-                f"type {cls.__module__}.{cls.__qualname__} is not registered; mention it in a "
-                "handler's annotation, or decorate it with @ninelives.register"
-            )
-            raise errors.Unencodable(path, why)
-        if isinstance(value, enum.Enum):
-            return {TAG: "enum", "t": name, "v": self.walk(value.value, path, depth)}
-        walked = {key: self.walk(each, f"{path}.{key}", depth) for key, each in fields.items()}
-        return {TAG: "object", "t": name, "v": walked}
+    def walk_instance(self, value: object, depth: int) -> Plain:
+        entry = self._entry(type(value))
+        if entry.kind is None:
+            return {TAG: "enum", "t": entry.name, "v": self.walk(_enum_value(value), depth)}
+        try:
+            fields = entry.kind.take_apart(value)
+        except (AttributeError, ValueError) as error:  # a field that was never set
+            raise Refused(f"it cannot be taken apart: {error}") from None
+        if entry.kind.open and not all(map(_storable, fields)):
+            raise Refused("a field's name is no valid text")
+        made: dict[str, Plain] = {
+            TAG: "object",
+            "t": entry.name,
+            "v": self.walk_fields(fields, depth),
+        }
+        if entry.kind.were_set is not None and not self._canonical:
+            were_set = entry.kind.were_set(value)
+            if len(were_set) < len(fields):
+                made["set"] = sorted(were_set)
+        return made
+
+    def _entry(self, cls: type) -> Entry:
+        try:
+            entry = self._registry.entry(cls)
+        except ValueError as error:
+            raise Refused(str(error)) from None
+        if entry is not None:
+            return entry
+        raise Refused(
+            kinds.obstacle(cls)
+            or f"type {cls.__module__}.{cls.__qualname__} is not registered; mention it in a "
+            "handler's annotation, or decorate it with @ninelives.register"
+        )
 
 
-def _fields(value: object, cls: type) -> dict[str, object] | None:
-    """An instance taken apart, or None if it is of no kind that can be rebuilt."""
-    if isinstance(value, enum.Enum):
-        return {}
-    if isinstance(value, msgspec.Struct):
-        return {name: getattr(value, name) for name in value.__struct_fields__}
-    if dataclasses.is_dataclass(value):
-        return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
-    if is_named_tuple(cls):
-        return dict(zip(cls._fields, value, strict=True))  # type: ignore[attr-defined,call-overload]
-    if is_pydantic(cls):
-        names = cls.model_fields  # type: ignore[attr-defined]
-        extra = getattr(value, "__pydantic_extra__", None) or {}
-        return {**{name: getattr(value, name) for name in names}, **extra}
-    return None
-
-
-def _why_not(value: object, cls: type) -> str:
-    for base in (dict, list, tuple, set, str, int, float, bytes):
-        if isinstance(value, base):
-            return (
-                f"a {cls.__qualname__} would come back as a plain {base.__name__}; "
-                f"convert it with {base.__name__}(...)"
-            )
-    if "Secret" in cls.__name__:
-        return f"{cls.__qualname__} is a secret, and secrets are not state; read it anew"
-    return (
-        f"a {cls.__qualname__} cannot be recorded; record plain values and rebuild clients, "
-        "locks and files in the code"
-    )
+def _enum_value(value: Any) -> object:  # noqa: ANN401 - a member of an enumeration
+    found: object = value.value
+    try:
+        back = type(value)(found)
+    except ValueError:
+        back = None
+    if (back is not value and back != value) or found != found:  # noqa: PLR0124 - a NaN
+        raise Refused(f"{value!r} cannot be found by its value")
+    return found
 
 
 def _storable(text: str) -> bool:
+    if text.isascii():
+        return True
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -182,35 +227,47 @@ def _storable(text: str) -> bool:
 
 
 def _text(value: Any) -> Plain:  # noqa: ANN401 - a str
-    if value.isascii() or _storable(value):
+    if _storable(value):
         return value
     return _tag("text", base64.b64encode(value.encode("utf-8", "surrogatepass")).decode())
 
 
 def _integer(value: Any) -> Plain:  # noqa: ANN401 - an int
-    return value if -INT_MAX <= value <= INT_MAX else _tag("int", str(value))
+    if -INT_MAX <= value <= INT_MAX:
+        return value
+    return _tag("int", str(value) if value.bit_length() <= DIGITS_BITS_MAX else hex(value))
 
 
 def _float(value: float) -> Plain:
     return value if math.isfinite(value) else _tag("float", str(value))
 
 
+def _zone(zone: dt.tzinfo | None) -> list[str]:
+    """What a zone has beside the offset in the text: its key, or a label of its own."""
+    if zone is None or zone is dt.UTC:
+        return []
+    if type(zone) is zoneinfo.ZoneInfo and zone.key:
+        return [zone.key]
+    if type(zone) is dt.timezone:
+        label, offset = zone.tzname(None), zone.utcoffset(None)
+        return [] if label == dt.timezone(offset).tzname(None) else ["", label]
+    raise Refused(f"a time zone of type {type(zone).__qualname__} cannot be recorded; use zoneinfo")
+
+
 def _datetime(value: dt.datetime) -> Plain:
-    zone = value.tzinfo
-    if isinstance(zone, zoneinfo.ZoneInfo) and zone.key:
-        naive = value.replace(tzinfo=None, fold=0).isoformat()
-        return _tag("datetime", [naive, zone.key, value.fold])
-    if zone is not None and type(zone) is not dt.timezone:
-        message = f"time zone {zone!r} cannot be recorded; use zoneinfo or dt.timezone"
-        raise errors.Unencodable("$", message)
-    return _tag("datetime", [value.replace(fold=0).isoformat(), "", value.fold])
+    key, *label = _zone(value.tzinfo) or [""]
+    kept = value.replace(tzinfo=None, fold=0) if key else value.replace(fold=0)
+    return _tag("datetime", [kept.isoformat(), key, value.fold, *label])
 
 
 def _time(value: dt.time) -> Plain:
-    zone = value.tzinfo
-    if zone is not None and type(zone) is not dt.timezone:
-        raise errors.Unencodable("$", f"time zone {zone!r} of a bare time cannot be recorded")
-    return _tag("time", [value.replace(fold=0).isoformat(), value.fold])
+    zone = _zone(value.tzinfo)
+    kept = value.replace(tzinfo=None, fold=0) if any(zone[:1]) else value.replace(fold=0)
+    return _tag("time", [kept.isoformat(), value.fold, *zone])
+
+
+def _path(value: pathlib.PurePath) -> Plain:
+    return _tag("path", [type(value).__name__, _text(str(value))])
 
 
 _SCALARS: dict[type, Callable[[Any], Plain]] = {
@@ -223,17 +280,13 @@ _SCALARS: dict[type, Callable[[Any], Plain]] = {
     dt.timedelta: lambda value: _tag("timedelta", [value.days, value.seconds, value.microseconds]),
     decimal.Decimal: lambda value: _tag("decimal", str(value)),
     uuid.UUID: lambda value: _tag("uuid", str(value)),
-    **{
-        cls: (lambda value: _tag("path", [type(value).__name__, str(value)]))
-        for cls in (
-            pathlib.PurePosixPath,
-            pathlib.PureWindowsPath,
-            pathlib.PosixPath,
-            pathlib.WindowsPath,
-        )
-    },
+    type(msgspec.UNSET): lambda _: _tag("unset", None),
+    pathlib.PurePosixPath: _path,
+    pathlib.PureWindowsPath: _path,
+    pathlib.PosixPath: _path,
+    pathlib.WindowsPath: _path,
 }
-_COMPOSED: dict[type, Callable[[_Encoder, Any, str, int], Plain]] = {
+_COMPOSED: dict[type, Callable[[_Encoder, Any, int], Plain]] = {
     list: _Encoder.walk_list,
     tuple: _Encoder.walk_tuple,
     dict: _Encoder.walk_dict,

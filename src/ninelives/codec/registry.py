@@ -6,15 +6,23 @@ mentions it or because it was registered. A rename is declared with an alias.
 
 from __future__ import annotations
 
-import dataclasses
 import enum
-import typing
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar, overload
 
-import msgspec
+from ninelives.codec import kinds, mentions
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A registered class; `kind` is None for an enumeration."""
+
+    name: str
+    kind: kinds.Kind | None
 
 
 class Registry:
@@ -24,7 +32,8 @@ class Registry:
         self._parent = parent
         self._types: dict[str, type] = {}
         self._names: dict[type, str] = {}
-        self._seen: set[int] = set()
+        self._entries: dict[type, Entry] = {}
+        self._lock = threading.Lock()
 
     @overload
     def register(
@@ -34,32 +43,41 @@ class Registry:
     @overload
     def register(
         self, cls: None = None, *, name: str | None = None, aliases: Sequence[str] = ()
-    ) -> typing.Callable[[type[T]], type[T]]: ...
+    ) -> Callable[[type[T]], type[T]]: ...
 
     def register(
         self, cls: type[T] | None = None, *, name: str | None = None, aliases: Sequence[str] = ()
-    ) -> type[T] | typing.Callable[[type[T]], type[T]]:
+    ) -> type[T] | Callable[[type[T]], type[T]]:
         """Let a class be recorded under `name` (default: its qualified name), also as decorator.
 
         `aliases` are names that older journals use for it.
 
         Raises:
-            ValueError: the name belongs to another class.
+            ValueError: a name belongs to another class; nothing was registered.
+            TypeError: the class is of no kind that can be recorded.
         """
         if cls is None:
             return lambda decorated: self.register(decorated, name=name, aliases=aliases)
+        if why := kinds.obstacle(cls):
+            message = f"{why}; @register stands above @dataclass and the like"
+            raise TypeError(message)
         chosen = name or cls.__qualname__.replace("<locals>.", "")
-        for each in (chosen, *aliases):
-            known = self._types.get(each)
-            if known is not None and known is not cls:
-                message = (
-                    f"type name {each!r} belongs to {_place(known)} and cannot also name "
-                    f"{_place(cls)}; register one of them with name="
-                )
-                raise ValueError(message)
-            self._types[each] = cls
-        self._names[cls] = chosen
+        with self._lock:
+            for each in (chosen, *aliases):
+                self._refuse_if_taken(each, cls)
+            self._types.update(dict.fromkeys((chosen, *aliases), cls))
+            self._names[cls] = chosen
+            self._entries = {}
         return cls
+
+    def _refuse_if_taken(self, name: str, cls: type) -> None:
+        known = self.find(name)
+        if known is not None and known is not cls:
+            message = (
+                f"type name {name!r} belongs to {_place(known)} and cannot also name "
+                f"{_place(cls)}; register one of them with name="
+            )
+            raise ValueError(message)
 
     def find(self, name: str) -> type | None:
         """The type behind a recorded name."""
@@ -75,44 +93,31 @@ class Registry:
             return self._parent.name_of(cls)
         return found
 
+    def entry(self, cls: type) -> Entry | None:
+        """How a registered class is recorded.
+
+        Raises:
+            ValueError: the parent has given its name to another class since.
+        """
+        found = self._entries.get(cls)
+        if found is None:
+            name = self.name_of(cls)
+            if name is None:
+                return None
+            self._refuse_if_taken(name, cls)
+            found = Entry(name, None if issubclass(cls, enum.Enum) else kinds.kind_of(cls))
+            self._entries[cls] = found
+        return found
+
     def register_annotation(self, annotation: object) -> None:
-        """Register every class that an annotation mentions, and those that its fields mention."""
-        if isinstance(annotation, str | typing.ForwardRef) or id(annotation) in self._seen:
-            return
-        for argument in typing.get_args(annotation):
-            self.register_annotation(argument)
-        if isinstance(annotation, type) and is_recordable(annotation):
-            self._seen.add(id(annotation))
-            if self.name_of(annotation) is None:
-                self.register(annotation)
-            for field in _field_types(annotation):
-                self.register_annotation(field)
+        """Register every class that an annotation mentions, and those that its fields mention.
 
-
-def is_recordable(cls: type) -> bool:
-    """Whether a class is of a kind that the codec can take apart and rebuild."""
-    return (
-        dataclasses.is_dataclass(cls)
-        or issubclass(cls, enum.Enum | msgspec.Struct)
-        or is_named_tuple(cls)
-        or is_pydantic(cls)
-    )
-
-
-def is_named_tuple(cls: type) -> bool:
-    return issubclass(cls, tuple) and hasattr(cls, "_fields")
-
-
-def is_pydantic(cls: type) -> bool:
-    """Told by its marks: pydantic itself need not be installed."""
-    return hasattr(cls, "__pydantic_core_schema__") and hasattr(cls, "model_validate")
-
-
-def _field_types(cls: type) -> list[object]:
-    try:
-        return list(typing.get_type_hints(cls).values())
-    except (NameError, TypeError):
-        return []  # a forward reference to a name that is not there: nothing to learn from it
+        Raises:
+            ValueError: two of them have the same name.
+        """
+        for cls in mentions.classes(annotation):
+            if self.name_of(cls) is None:
+                self.register(cls)
 
 
 def _place(cls: type) -> str:
