@@ -103,9 +103,30 @@ class TargetInvalid(UsageError):
         self.target, self.why = target, why
 
     def __str__(self) -> str:
+        return f"target {self.target!r}: {self.why}"
+
+
+class TargetUnrecorded(UsageError):
+    """A run that was started from Python does not say where its workflow lives."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(run_id)
+        self.run_id = run_id
+
+    def __str__(self) -> str:
         return (
-            f"target {self.target!r}: {self.why}; write it as module:attribute or path.py:attribute"
+            f"run {self.run_id!r} was started from Python and records no target; pass "
+            "--target module:attribute or --target path.py:attribute"
         )
+
+
+class BoundaryUnknown(UsageError):
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        super().__init__(name, known)
+        self.name, self.known = name, known
+
+    def __str__(self) -> str:
+        return f"there is no boundary {self.name!r}; known are {', '.join(self.known)}"
 
 
 class InputInvalid(UsageError):

@@ -32,7 +32,9 @@ def test_the_example_runs_by_its_commands(shell: Shell) -> None:
     assert (shell.folder / "mails.txt").read_text().startswith("mail-1:mail ")
 
 
-@pytest.mark.parametrize("boundary", ["effect_intended", "effect_recorded", "model_recorded"])
+@pytest.mark.parametrize(
+    "boundary", ["effect_intended", "effect_done", "effect_recorded", "model_recorded"]
+)
 def test_the_example_survives_a_kill(shell: Shell, boundary: str) -> None:
     words = ("run", "hello.py:hello", "mail-1", "--input", '"the sea"')
     assert shell(*words, NINELIVES_KILL_AT=boundary).code == -9
@@ -44,11 +46,7 @@ def test_the_example_in_python_runs_as_it_stands(shell: Shell) -> None:
     import subprocess
     import sys
 
-    body = "\n".join(f"    {line}" for line in blocks("python")[1].splitlines())
-    script = (
-        "import asyncio\nfrom hello import hello\nfrom ninelives import Runtime\n"
-        f"async def main():\n{body}\nasyncio.run(main())\n"
-    )
+    script = blocks("python")[1]
     done = subprocess.run(
         [sys.executable, "-c", script],
         cwd=shell.folder,

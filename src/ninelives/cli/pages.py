@@ -79,7 +79,10 @@ def _models(folded: Report) -> list[str]:
         line += f", {len(folded.unanswered)} of unknown outcome"
     if folded.drifts:
         line += f" ({folded.drifts} with drifted arguments)"
-    return [line]
+    lines = [line]
+    if folded.leftovers:
+        lines.append(f"  {folded.leftovers} recorded steps or replies were not asked for again")
+    return lines
 
 
 def _ledger(folded: Report) -> list[str]:
@@ -136,7 +139,7 @@ def show(row: RunRow, status: Status, budget: Budget, unknown: list[OpenEffect])
     if status.reason:
         lines.append(f"  {status.code}: {status.reason}")
     lines += _open_effects(row, status, unknown)
-    if status.state == "parked":
+    if status.state in {"parked", "failed"}:
         lines.append(f"  next: {next_step(row.id, status)}")
     return "\n".join(lines)
 

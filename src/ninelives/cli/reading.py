@@ -13,7 +13,7 @@ from ninelives.engine.runtime import Runtime
 from ninelives.ids import RunId
 from ninelives.log import invariants, projection
 from ninelives.log import report as reports
-from ninelives.log.events import Event, Output
+from ninelives.log.events import Event, HandlerFailed, Output
 from ninelives.store.base import RunRow
 
 PAGE = 200
@@ -43,21 +43,26 @@ async def report(run_id: str, as_json: bool, store: str) -> int:  # noqa: FBT001
 
 @click.command()
 @click.argument("run_id")
+@click.option("--traceback", is_flag=True, help="Where its last failure was raised.")
 @terminal.json_option
 @terminal.store_option
 @terminal.asynchronous
-async def show(run_id: str, as_json: bool, store: str) -> int:  # noqa: FBT001
+async def show(run_id: str, traceback: bool, as_json: bool, store: str) -> int:  # noqa: FBT001
     """How RUN_ID stands, and what to do next."""
     async with Runtime(store, create=False) as runtime:
         row = await runtime.store.run(RunId(run_id))
         budget = await runtime.store.budget(row.id)
         unknown = await runtime.store.open_effects(row.id)
+        journal = await _journal(await runtime.attach(run_id)) if traceback else []
     if as_json:
         keys = [effect.key for effect in unknown]
         extra = {"committed_tokens": budget.committed, "unknown_effects": keys}
         terminal.say_json(_row(row) | extra)
     else:
         terminal.say(pages.show(row, status_of(row), budget, unknown))
+        failures = [each.fact for each in journal if isinstance(each.fact, HandlerFailed)]
+        if failures:
+            terminal.say(failures[-1].traceback)
     return 0
 
 

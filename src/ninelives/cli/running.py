@@ -21,6 +21,7 @@ from ninelives.engine.run import Run
 from ninelives.engine.runner import Status
 from ninelives.engine.runtime import Runtime
 from ninelives.engine.superstep import OnOutput
+from ninelives.graph import matching
 from ninelives.graph.workflow import Workflow
 from ninelives.ids import RunId, Seq
 from ninelives.log import events
@@ -77,6 +78,10 @@ async def resume(
 
 def _input(workflow: Workflow, text: str | None) -> object:
     if text is None:
+        wanted = ", ".join(matching.spell(each) for each in workflow.input_types)
+        why = f"no --input was given; handled: {wanted} (as JSON, a text in its quotes)"
+        if None not in workflow.input_types and type(None) not in workflow.input_types:
+            raise errors.InputInvalid(workflow.start_id, why)
         return None
     try:
         return codec.from_json(text, workflow.input_types)

@@ -12,6 +12,7 @@ from typing import Any, Final, NoReturn, ParamSpec, TypeVar
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from ninelives import clock, codec, errors
 from ninelives.engine.runner import Status
@@ -105,30 +106,46 @@ def leave(run_id: str, status: Status, *, signalled: int = 0) -> int:
             complain(f"next: {next_step(run_id, status)}")
         case "failed":
             complain(f"failed: {status.code}: {status.reason}")
-            complain(f"next: mend the cause, then `ninelives resume {run_id}`")
+            complain(f"next: {next_step(run_id, status)}")
         case "interrupted":
-            complain(f"stopped; go on with `ninelives resume {run_id}`")
+            complain(f"stopped; go on with {command('resume', run_id)}")
         case _:
             pass
     return signalled or EXIT_CODES[status.state]
 
 
+def command(*words: str) -> str:
+    """A command to type next, with the store that was named for this one."""
+    context = click.get_current_context(silent=True)
+    source = context.get_parameter_source("store") if context is not None else None
+    store = ""
+    if context is not None and source is ParameterSource.COMMANDLINE:
+        store = f" --store {context.params['store']}"
+    return f"`ninelives {' '.join(words)}{store}`"
+
+
 def next_step(run_id: str, status: Status) -> str:
-    """What a person on call does about a parked run."""
-    if status.code == "BudgetHalted":
-        return f"`ninelives clear-halt {run_id}`, then `ninelives resume {run_id}`"
-    if status.code == "OutcomeUnknown":
-        return (
-            f"find out what happened; then `ninelives resolve {run_id} KEY --applied|--absent`, "
-            f"and `ninelives resume {run_id}` (which alone asks the other side again)"
-        )
-    if status.code == "Divergence":
-        return f"restore the code that recorded the run, then `ninelives resume {run_id}`"
-    if status.code == "Stuck":
-        return f"find what kills it; `ninelives resume {run_id} --force` tries once more"
-    if status.code == "BudgetExceeded":
-        return f"the budget was fixed at admission; see `ninelives report {run_id}`"
-    return f"`ninelives resume {run_id}` tries again"
+    """What a person on call does about a run that has failed or parked."""
+    resume = command("resume", run_id)
+    match status.code if status.state == "parked" else "Failed":
+        case "Failed":
+            traceback = command("show", run_id, "--traceback")
+            return f"mend the cause ({traceback} shows where), then {resume}"
+        case "BudgetHalted":
+            return f"{command('clear-halt', run_id)}, then {resume}"
+        case "OutcomeUnknown" | "DeadlineExceeded":
+            return (
+                f"find out what happened; {command('show', run_id)} says how to tell it; "
+                f"then {resume} (which alone asks the other side again)"
+            )
+        case "Divergence":
+            return f"restore the code that recorded the run, then {resume}"
+        case "Stuck":
+            return f"find what kills it; {command('resume', run_id, '--force')} tries once more"
+        case "BudgetExceeded":
+            return f"the budget was fixed at admission; see {command('report', run_id)}"
+        case _:
+            return f"{resume} tries again"
 
 
 def ago(at_ms: int) -> str:

@@ -21,13 +21,14 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from ninelives import faults
+from ninelives import errors, faults
 from ninelives.durable import calls
 from ninelives.durable.delivery import handling
 from ninelives.testing.world import append_line
 
 PACKAGE = str(pathlib.Path(__file__).parents[1])
 STDLIB = str(pathlib.Path(os.__file__).parent)
+KNOWN = tuple(boundary.value for boundary in faults.Boundary)
 WRITES = frozenset("wax+")
 Arguments: TypeAlias = tuple[object, ...]
 
@@ -38,6 +39,8 @@ def arm(environment: Mapping[str, str]) -> None:
         _count(pathlib.Path(count))
     if kill := environment.get("NINELIVES_KILL_AT"):
         boundary, _, arrival = kill.partition(":")
+        if boundary not in KNOWN or not (arrival or "1").isdecimal():
+            raise errors.BoundaryUnknown(kill, KNOWN)
         faults.arm(faults.Boundary(boundary), int(arrival or 1))
     if witness := environment.get("NINELIVES_WITNESS"):
         path = pathlib.Path(witness)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import types
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from ninelives import errors, faults
@@ -35,6 +35,17 @@ T = TypeVar("T")
 
 RESERVE_TOKENS = 1000
 Scalar = str | int | float | bool | None
+
+
+class _Done:
+    """What can be awaited and is done already: a forgotten `await` loses no message."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        return
+        yield
+
+
+_DONE = _Done()
 
 
 class WorkflowContext(Generic[OutT, WorkflowOutT]):
@@ -101,7 +112,7 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
 
     # -- messages and outputs ---------------------------------------------------------------
 
-    async def send_message(self, message: OutT, target_id: str | None = None) -> None:
+    def send_message(self, message: OutT, target_id: str | None = None) -> Awaitable[None]:
         """Send a message along this executor's edges (or to one target of them).
 
         It is recorded as it is now, routed when the handler ends, and delivered in the next
@@ -113,8 +124,9 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         self._delivery.check()
         raw = self._delivery.journal.encode(message, "message")
         self._delivery.sent.append((message, raw, target_id))
+        return _DONE
 
-    async def yield_output(self, output: WorkflowOutT) -> None:
+    def yield_output(self, output: WorkflowOutT) -> Awaitable[None]:
         """Yield an output; clients see it when the superstep has committed, and only then.
 
         Raises:
@@ -124,6 +136,7 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         raw = self._delivery.journal.encode(output, "output")
         self._delivery.outputs.append(events.Output(value=raw))
         faults.reach(faults.Boundary.OUTPUT_YIELDED)
+        return _DONE
 
     # -- state --------------------------------------------------------------------------------
 

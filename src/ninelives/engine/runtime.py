@@ -13,7 +13,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, Self, cast
 
 import msgspec
 
@@ -28,7 +28,7 @@ from ninelives.engine.run import Run, status_of
 from ninelives.engine.runner import Runner, Status
 from ninelives.engine.superstep import OnOutput
 from ninelives.engine.target import Target
-from ninelives.graph import description
+from ninelives.graph import description, matching
 from ninelives.graph.workflow import Workflow
 from ninelives.ids import RunId
 from ninelives.log import events
@@ -137,6 +137,10 @@ class Runtime:
             InputInvalid: the start executor does not handle such an input.
             Unencodable: the input cannot be recorded.
         """
+        given = cast("object", workflow)
+        if not isinstance(given, Workflow):
+            message = f"start() takes a Workflow, not {given!r}; call .build() on a builder"
+            raise TypeError(message)
         run = ids.new_run_id() if run_id is None else ids.run_id(run_id)
         raw = self._encode_input(workflow, value)
         fingerprint = codec.fingerprint(value, workflow.registry)
@@ -285,8 +289,9 @@ class Runtime:
     def _encode_input(self, workflow: Workflow, value: object) -> msgspec.Raw:
         start = workflow.executors[workflow.start_id]
         if start.find_handler(value) is None:
-            wanted = ", ".join(str(each) for each in workflow.input_types)
-            why = f"it is a {type(value).__name__}, handled are: {wanted}"
+            wanted = ", ".join(matching.spell(each) for each in workflow.input_types)
+            given = "none was given" if value is None else f"it is of type {type(value).__name__}"
+            why = f"{given}; handled: {wanted}"
             raise errors.InputInvalid(workflow.start_id, why)
         raw = msgspec.Raw(codec.encode(value, workflow.registry))
         if len(raw) > self._value_bytes_max:
@@ -382,8 +387,7 @@ class Runtime:
 
     def _load(self, run: RunId, where: Target | None) -> Workflow:
         if where is None:
-            why = f"run {run!r} does not record where its workflow lives; pass --target"
-            raise errors.TargetInvalid("", why)
+            raise errors.TargetUnrecorded(run)
         return target.load(where)
 
     async def load_workflow(self, run_id: str) -> Workflow | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import pathlib
 import sys
 import traceback
@@ -33,6 +34,9 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.location}:{self.attribute}"
 
 
+FORM = "it names no attribute; write it as module:attribute or path.py:attribute"
+
+
 def parse(text: str, *, folder: pathlib.Path) -> Target:
     """Read a target as written on a command line in `folder`.
 
@@ -41,7 +45,7 @@ def parse(text: str, *, folder: pathlib.Path) -> Target:
     """
     location, separator, attribute = text.rpartition(":")
     if not separator or not location or not attribute.isidentifier():
-        raise errors.TargetInvalid(text, "it names no attribute")
+        raise errors.TargetInvalid(text, FORM)
     if not location.endswith(".py"):
         return Target(location=location, attribute=attribute, import_path=str(folder))
     path = (folder / location).resolve()
@@ -68,7 +72,8 @@ def load(target: Target) -> Workflow:
         why = f"importing it raised {type(error).__name__}{where}: {error}"
         raise errors.TargetInvalid(target.text, why) from error
     if not isinstance(value, Workflow):
-        raise errors.TargetInvalid(target.text, f"it is a {type(value).__name__}, not a Workflow")
+        what = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+        raise errors.TargetInvalid(target.text, f"it is {what}, not a workflow")
     return value
 
 
@@ -76,10 +81,20 @@ def _value(target: Target) -> object:
     module = _module(target)
     value: object = getattr(module, target.attribute, None)
     if value is None:
-        raise errors.TargetInvalid(target.text, f"it has no attribute {target.attribute!r}")
-    if callable(value) and not isinstance(value, Workflow | WorkflowBuilder):
+        raise errors.TargetInvalid(target.text, _missing(module, target.attribute))
+    if inspect.isfunction(value):
         value = value()
     return value.build() if isinstance(value, WorkflowBuilder) else value
+
+
+def _missing(module: types.ModuleType, attribute: str) -> str:
+    there = [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, Workflow | WorkflowBuilder)
+    ]
+    found = f"; workflows there: {', '.join(there)}" if there else ""
+    return f"it has no attribute {attribute!r}{found}"
 
 
 def _where(error: Exception) -> str:

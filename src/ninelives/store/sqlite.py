@@ -49,6 +49,7 @@ class SqliteStore:
     def __init__(self, url: str, *, create: bool = True) -> None:
         self.url = url
         self._create = create
+        self._open = False
         self._path, self._network = _parse(url)
         self._subscribers: dict[RunId, set[asyncio.Event]] = {}
         self._incarnations: dict[int, dict[int, Incarnation]] = {}
@@ -59,6 +60,7 @@ class SqliteStore:
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="ninelives-reader")
         await asyncio.get_running_loop().run_in_executor(self._readers, self._connect)
         self._writer.start()
+        self._open = True
 
     def _connect(self) -> None:
         try:
@@ -84,6 +86,7 @@ class SqliteStore:
         self._writing = writing
 
     async def close(self) -> None:
+        self._open = False
         await self._writer.stop()
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._readers, self._reading.close)
@@ -189,6 +192,7 @@ class SqliteStore:
         return await self._write(work, run)
 
     async def _write(self, work: Callable[[apsw.Connection], T], run: RunId) -> T:
+        self._check_open()
         try:
             return await self._writer.write(work)
         finally:
@@ -197,7 +201,14 @@ class SqliteStore:
 
     # -- reading --------------------------------------------------------------------------
 
+    def _check_open(self) -> None:
+        if not self._open:
+            message = f"store {self.url} is not open; write `async with Runtime(...) as runtime:`"
+            raise RuntimeError(message)
+
     async def _read(self, work: Callable[[apsw.Connection], T]) -> T:
+        self._check_open()
+
         def explained() -> T:
             try:
                 return work(self._reading)
