@@ -66,8 +66,10 @@ def recorded() -> list[Event]:
 @given(cut=st.integers(0, 200))
 def test_folding_in_two_parts_is_folding_once(recorded: list[Event], cut: int) -> None:
     first = projection.fold(recorded[:cut])
-    parts = projection.fold(recorded[cut:], copy.deepcopy(first))
+    before = copy.deepcopy(first)
+    parts = projection.fold(recorded[cut:], first)
     assert parts == projection.fold(recorded)
+    assert first == before  # it can be gone on from again
 
 
 def test_a_real_journal_is_counted_right(recorded: list[Event]) -> None:

@@ -99,13 +99,26 @@ class Report:
 
 
 def fold(journal: Iterable[Event], into: Report | None = None) -> Report:
-    """Fold events into a report (a new one, or one that already holds the events before)."""
-    report = into or Report()
+    """Fold events into a report: a new one, or a copy of one that holds the events before."""
+    report = Report() if into is None else _copy(into)
     for event in journal:
         report.run, report.seq = event.run, event.seq
         _place(report, event)
         _fact(report, event)
     return report
+
+
+def _copy(report: Report) -> Report:
+    """As deep as it must be: what the containers hold is frozen."""
+    return replace(
+        report,
+        processes=dict(report.processes),
+        entered=dict(report.entered),
+        holds=dict(report.holds),
+        unanswered=set(report.unanswered),
+        effects=dict(report.effects),
+        timeline=dict(report.timeline),
+    )
 
 
 def _place(report: Report, event: Event) -> None:
