@@ -57,11 +57,15 @@ def _reentered(folded: Report) -> list[str]:
 
 
 def _effects(folded: Report) -> list[str]:
+    unusable = folded.effects_in("failed")
+    applied = f"{folded.effects_in('confirmed') + unusable} applied"
+    if unusable:
+        applied += f" ({unusable} with an unusable result)"
     line = (
-        f"effects: {len(folded.effects)} keys known, {folded.effects_in('confirmed')} applied, "
+        f"effects: {len(folded.effects)} keys known, {applied}, "
         f"{folded.skipped_effects} skipped as already applied"
     )
-    for state in ("refused", "failed", "unknown", "intended"):
+    for state in ("refused", "unknown", "intended"):
         count = folded.effects_in(state)
         if count:
             line += f", {count} {'of unknown outcome' if state == 'intended' else state}"
