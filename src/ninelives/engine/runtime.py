@@ -7,58 +7,29 @@ that finds nothing is an error, never a start; an ended run is never run again b
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Self, cast
 
-import msgspec
-
 from ninelives import clock, codec, errors, faults, ids
-from ninelives.durable.context import Scalar
 from ninelives.durable.delivery import StopSignal
 from ninelives.durable.effects import Absent, Applied
 from ninelives.durable.journal import VALUE_BYTES_MAX, Journal
 from ninelives.durable.usage import Model
-from ninelives.engine import position, target
+from ninelives.engine import acts, admission, position, target
 from ninelives.engine.run import Run, status_of
 from ninelives.engine.runner import Runner, Status
 from ninelives.engine.superstep import OnOutput
 from ninelives.engine.target import Target
-from ninelives.graph import description, matching
+from ninelives.graph import description
 from ninelives.graph.workflow import Workflow
 from ninelives.ids import RunId
-from ninelives.log import events
-from ninelives.log.events import Draft
-from ninelives.store.base import Admission, Claimed, OwnedElsewhere, Owner, RunRow, Store, Stuck
+from ninelives.store.base import Claimed, OwnedElsewhere, Owner, RunRow, Store, Stuck
 from ninelives.store.sqlite import SqliteStore
 
 STORE_DEFAULT = "sqlite:///ninelives.db"
-SHOWN_CHARACTERS_MAX = 80
 CRASHES_MAX = 5
 _GLOBAL = codec.Registry()
-
-
-class _Settings(msgspec.Struct, frozen=True):
-    """RunSettings as recorded at admission."""
-
-    record: Literal["operation", "superstep"]
-    tokens_max: int | None
-    values: dict[str, Scalar]
-
-
-@dataclass(frozen=True, slots=True)
-class _Recorded:
-    """What a run was admitted with."""
-
-    workflow: str
-    value: msgspec.Raw
-    graph: dict[str, object]
-    settings: _Settings
-    target: Target | None
 
 
 class Runtime:
@@ -142,19 +113,19 @@ class Runtime:
             message = f"start() takes a Workflow, not {given!r}; call .build() on a builder"
             raise TypeError(message)
         run = ids.new_run_id() if run_id is None else ids.run_id(run_id)
-        raw = self._encode_input(workflow, value)
+        raw = admission.encode_input(workflow, value, self._value_bytes_max)
         fingerprint = codec.fingerprint(value, workflow.registry)
         present = await self._find(run)
         if present is None:
-            admission = self._admission(run, workflow, raw, fingerprint, target)
-            admitted = await self.store.admit(admission)
+            prepared = admission.prepare(run, workflow, raw, fingerprint, target, self._now())
+            admitted = await self.store.admit(prepared)
             if isinstance(admitted, Owner):
                 faults.reach(faults.Boundary.ADMITTED)
                 return await self._work(
                     admitted, workflow, Run(run, self.store, workflow.registry, admitted_here=True)
                 )
             present = admitted
-        await self._refuse_other_work(present, workflow.name, fingerprint, raw)
+        await admission.refuse_other_work(self.store, present, workflow.name, fingerprint, raw)
         if status_of(present).state != "interrupted":
             return Run(run, self.store, workflow.registry)
         try:
@@ -186,7 +157,9 @@ class Runtime:
         row = await self.store.run(ids.run_id(run_id))
         if row.state in {"completed", "cancelled"}:
             raise errors.RunEnded(row.id, row.state)
-        found = workflow or self._load(row.id, target or (await self._recorded(row.id)).target)
+        found = workflow or self._load(
+            row.id, target or (await admission.recorded(self.store, row.id)).target
+        )
         if row.state == "parked" and (await self.store.budget(row.id)).halted:
             return Run(row.id, self.store, found.registry, seq_at_start=row.seq)
         cause: Literal["resume", "take_over"] = "take_over" if take_over else "resume"
@@ -207,76 +180,18 @@ class Runtime:
         return await self.store.runs(limit=limit, before=before)
 
     async def clear_halt(self, run_id: str, *, by: str = "") -> bool:
-        """Let a halted budget admit calls again; unknown holds stay counted.
-
-        Returns whether it was halted. Raises RunNotFound.
-        """
-        run = ids.run_id(run_id)
-        row = await self.store.run(run)
-        if not (await self.store.budget(run)).halted:
-            return False
-        await self._act(row, events.HaltCleared(budget="run", by=by))
-        return True
+        """See `acts.clear_halt`."""
+        return await acts.clear_halt(self.store, ids.run_id(run_id), self._now(), by=by)
 
     async def resolve(
         self, run_id: str, key: str, answer: Applied | Absent, *, by: str = ""
     ) -> None:
-        """Say what became of an effect whose outcome is unknown; `resume` acts on it.
-
-        `key` is the full key, or the part behind the run's id.
-
-        Raises:
-            EffectNotOpen: the effect is not unknown (any more).
-        """
-        run = ids.run_id(run_id)
-        row = await self.store.run(run)
-        full = key if key.startswith(f"{run}:") else f"{run}:{key}"
-        taken = await self.store.effect(full)
-        if taken is None or taken.run != run or taken.state not in {"intended", "unknown"}:
-            raise errors.EffectNotOpen(run, full, taken.state if taken else "not known")
-        applied = isinstance(answer, Applied)
-        result = codec.encode(answer.result, _GLOBAL) if isinstance(answer, Applied) else b"null"
-        fact = events.EffectResolved(
-            key=full,
-            intent=taken.seq,
-            answer="applied" if applied else "absent",
-            result=msgspec.Raw(result),
-            by=by,
-        )
-        await self._act(row, fact)
+        """See `acts.resolve`."""
+        await acts.resolve(self.store, ids.run_id(run_id), key, answer, self._now(), by=by)
 
     async def cancel(self, run_id: str, *, by: str = "") -> Status:
-        """End a run: at once if nobody works on it, else at its owner's next boundary.
-
-        Effects under way are seen to their outcome. Returns the status afterwards.
-
-        Raises:
-            RunEnded: it has completed or was cancelled before.
-        """
-        row = await self.store.run(ids.run_id(run_id))
-        await self._act(row, events.CancelRequested(by=by), unowned=events.RunCancelled(by=by))
-        return status_of(await self.store.run(row.id))
-
-    async def _act(
-        self, row: RunRow, fact: events.Fact, *, unowned: events.Fact | None = None
-    ) -> None:
-        """Append a person's fact; `unowned` too if nobody living owns the run."""
-        at = self._now()
-
-        def draft(each: events.Fact) -> Draft:
-            return Draft(fact=each, at=at, superstep=row.superstep)
-
-        follows = [] if unowned is None else [draft(unowned)]
-        await self.store.act(row.id, [draft(fact)], if_unowned=follows)
-
-    async def _refuse_other_work(
-        self, present: RunRow, workflow: str, fingerprint: str, given: msgspec.Raw
-    ) -> None:
-        if present.workflow != workflow:
-            raise errors.RunConflict(present.id, "workflow", present.workflow, workflow)
-        if present.input_fingerprint != fingerprint:
-            recorded = (await self._recorded(present.id)).value
-            raise errors.RunConflict(present.id, "input", _short(recorded), _short(given))
+        """See `acts.cancel`."""
+        return await acts.cancel(self.store, ids.run_id(run_id), self._now(), by=by)
 
     # -- admission and claims -------------------------------------------------------------------
 
@@ -285,59 +200,6 @@ class Runtime:
             return await self.store.run(run)
         except errors.RunNotFound:
             return None
-
-    def _encode_input(self, workflow: Workflow, value: object) -> msgspec.Raw:
-        start = workflow.executors[workflow.start_id]
-        if start.find_handler(value) is None:
-            wanted = ", ".join(matching.spell(each) for each in workflow.input_types)
-            given = "none was given" if value is None else f"it is of type {type(value).__name__}"
-            why = f"{given}; handled: {wanted}"
-            raise errors.InputInvalid(workflow.start_id, why)
-        raw = msgspec.Raw(codec.encode(value, workflow.registry))
-        if len(raw) > self._value_bytes_max:
-            why = f"it is {len(raw)} bytes, the limit is {self._value_bytes_max}"
-            raise errors.Unencodable("input", why)
-        return raw
-
-    def _admission(
-        self,
-        run: RunId,
-        workflow: Workflow,
-        raw: msgspec.Raw,
-        fingerprint: str,
-        where: Target | None,
-    ) -> Admission:
-        chosen = workflow.settings_for_admission()
-        tokens_max = chosen.budget.tokens if chosen.budget is not None else None
-        settings = _Settings(chosen.record, tokens_max, dict(chosen.values))
-        admitted = events.RunAdmitted(
-            workflow=workflow.name,
-            input=raw,
-            input_fingerprint=fingerprint,
-            graph=msgspec.Raw(msgspec.json.encode(workflow.description())),
-            settings=msgspec.Raw(msgspec.json.encode(settings)),
-            target=msgspec.Raw(msgspec.json.encode(where)),
-        )
-        return Admission(
-            run=run,
-            workflow=workflow.name,
-            input_fingerprint=fingerprint,
-            tokens_max=tokens_max,
-            admitted=Draft(fact=admitted, at=self._now(), superstep=0),
-            started=self._started(workflow, "start"),
-        )
-
-    def _started(self, workflow: Workflow, cause: Literal["start", "resume", "take_over"]) -> Draft:
-        fact = events.IncarnationStarted(
-            cause=cause,
-            epoch=1,
-            pid=os.getpid(),
-            host=socket.gethostname(),
-            process_started_at=clock.PROCESS_STARTED_AT,
-            code_version=workflow.code_version(),
-            attempt=1,
-        )
-        return Draft(fact=fact, at=self._now(), superstep=0)
 
     async def _claim(
         self,
@@ -348,7 +210,7 @@ class Runtime:
         retry: bool,
         force: bool = False,
     ) -> Run:
-        recorded = await self._recorded(row.id)
+        recorded = await admission.recorded(self.store, row.id)
         if recorded.workflow != workflow.name:
             raise errors.RunConflict(row.id, "workflow", recorded.workflow, workflow.name)
         differences = description.differences(recorded.graph, workflow.description())
@@ -356,7 +218,7 @@ class Runtime:
             raise errors.GraphChanged(row.id, differences)
         claimed = await self.store.claim(
             row.id,
-            self._started(workflow, cause),
+            admission.started(workflow, cause, self._now()),
             take_over=cause == "take_over",
             retry=retry,
             deaths_max=None if force else self._crashes_max,
@@ -374,17 +236,6 @@ class Runtime:
             owner_dead=cause != "take_over",
         )
 
-    async def _recorded(self, run: RunId) -> _Recorded:
-        first = (await self.store.events(run, after=0, limit=1))[0]
-        assert isinstance(first.fact, events.RunAdmitted)
-        return _Recorded(
-            workflow=first.fact.workflow,
-            value=first.fact.input,
-            graph=msgspec.json.decode(first.fact.graph, type=dict[str, object]),
-            settings=msgspec.json.decode(first.fact.settings, type=_Settings),
-            target=msgspec.json.decode(first.fact.target, type=Target | None),
-        )
-
     def _load(self, run: RunId, where: Target | None) -> Workflow:
         if where is None:
             raise errors.TargetUnrecorded(run)
@@ -396,7 +247,7 @@ class Runtime:
         Raises:
             RunNotFound: no such run.
         """
-        where = (await self._recorded(ids.run_id(run_id))).target
+        where = (await admission.recorded(self.store, ids.run_id(run_id))).target
         return None if where is None else target.load(where)
 
     # -- work -----------------------------------------------------------------------------------
@@ -421,7 +272,7 @@ class Runtime:
             }
             return position.restore(checkpoint, workflow, journal)
 
-        settings = (await self._recorded(owner.run)).settings
+        settings = (await admission.recorded(self.store, owner.run)).settings
         runner = Runner(
             position=await restore(),
             journal=journal,
@@ -454,9 +305,3 @@ def _taken_up(row: RunRow, claimed: Claimed, store: Store, workflow: Workflow) -
         seq_at_start=row.seq,
         orphaned_holds=claimed.orphaned,
     )
-
-
-def _short(value: msgspec.Raw) -> str:
-    """An input as a person wrote it, cut where it gets long."""
-    text = json.dumps(codec.plain(value), ensure_ascii=False)
-    return text if len(text) <= SHOWN_CHARACTERS_MAX else text[:SHOWN_CHARACTERS_MAX] + "..."

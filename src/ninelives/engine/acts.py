@@ -1,0 +1,84 @@
+"""What a person does to a run: each act is an event in its journal, with who did it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ninelives import codec, errors
+from ninelives.durable.effects import Absent, Applied
+from ninelives.engine.run import status_of
+from ninelives.engine.runner import Status
+from ninelives.ids import RunId
+from ninelives.log import events
+from ninelives.log.events import Draft, Fact
+from ninelives.store.base import RunRow, Store
+
+
+async def clear_halt(store: Store, run: RunId, at: int, *, by: str) -> bool:
+    """Let a halted budget admit calls again; unknown holds stay counted.
+
+    Returns whether it was halted.
+
+    Raises:
+        RunNotFound: no such run.
+        RunEnded: it has completed or was cancelled.
+    """
+    row = await store.run(run)
+    if not (await store.budget(run)).halted:
+        return False
+    await _act(store, row, at, events.HaltCleared(budget="run", by=by))
+    return True
+
+
+async def resolve(
+    store: Store, run: RunId, key: str, answer: Applied | Absent, at: int, *, by: str
+) -> None:
+    """Say what became of an effect whose outcome is unknown; `resume` acts on it.
+
+    `key` is the full key, or the part behind the run's id.
+
+    Raises:
+        EffectNotOpen: the effect is not unknown (any more).
+        Unencodable: the result that it is said to have had cannot be recorded.
+    """
+    row = await store.run(run)
+    full = key if key.startswith(f"{run}:") else f"{run}:{key}"
+    taken = await store.effect(full)
+    if taken is None or taken.run != run or taken.state not in {"intended", "unknown"}:
+        raise errors.EffectNotOpen(run, full, taken.state if taken else "not known")
+    applied = isinstance(answer, Applied)
+    result = codec.encode(answer.result, codec.GLOBAL) if isinstance(answer, Applied) else b"null"
+    fact = events.EffectResolved(
+        key=full,
+        intent=taken.seq,
+        answer="applied" if applied else "absent",
+        result=msgspec.Raw(result),
+        by=by,
+    )
+    await _act(store, row, at, fact)
+
+
+async def cancel(store: Store, run: RunId, at: int, *, by: str) -> Status:
+    """End a run: at once if nobody works on it, else at its owner's next boundary.
+
+    Effects under way are seen to their outcome. Returns the status afterwards.
+
+    Raises:
+        RunEnded: it has completed or was cancelled before.
+    """
+    row = await store.run(run)
+    wanted, ended = events.CancelRequested(by=by), events.RunCancelled(by=by)
+    await _act(store, row, at, wanted, if_unowned=ended)
+    return status_of(await store.run(run))
+
+
+async def _act(
+    store: Store, row: RunRow, at: int, fact: Fact, *, if_unowned: Fact | None = None
+) -> None:
+    """Append a person's fact; `if_unowned` too if nobody living owns the run."""
+
+    def draft(each: Fact) -> Draft:
+        return Draft(fact=each, at=at, superstep=row.superstep)
+
+    follows = [] if if_unowned is None else [draft(if_unowned)]
+    await store.act(row.id, [draft(fact)], if_unowned=follows)
