@@ -29,7 +29,6 @@ from ninelives.store.sqlite import SqliteStore
 
 STORE_DEFAULT = "sqlite:///ninelives.db"
 CRASHES_MAX = 5
-_GLOBAL = codec.Registry()
 
 
 class Runtime:
@@ -157,9 +156,8 @@ class Runtime:
         row = await self.store.run(ids.run_id(run_id))
         if row.state in {"completed", "cancelled"}:
             raise errors.RunEnded(row.id, row.state)
-        found = workflow or self._load(
-            row.id, target or (await admission.recorded(self.store, row.id)).target
-        )
+        where = target or (await admission.recorded(self.store, row.id)).target
+        found = workflow or self._load(row.id, where)
         if row.state == "parked" and (await self.store.budget(row.id)).halted:
             return Run(row.id, self.store, found.registry, seq_at_start=row.seq)
         cause: Literal["resume", "take_over"] = "take_over" if take_over else "resume"
@@ -173,7 +171,7 @@ class Runtime:
             RunNotFound: no such run.
         """
         row = await self.store.run(ids.run_id(run_id))
-        return Run(row.id, self.store, workflow.registry if workflow else _GLOBAL)
+        return Run(row.id, self.store, workflow.registry if workflow else codec.GLOBAL)
 
     async def runs(self, *, limit: int = 100, before: int | None = None) -> list[RunRow]:
         """Runs, newest first; `before` is the `number` of the last row of the page before."""
