@@ -311,3 +311,31 @@ async def test_a_handlers_attempts_survive_a_crash_and_end_at_the_limit(
     assert len(entered) == 4  # two failed, one died and was made again, the third failed
     assert ended.count("handler_retried") == 2
     assert ended.count("step_failed") == 3
+
+
+async def test_a_late_outcome_does_not_come_beside_what_was_adopted_meanwhile(
+    url: str, single: Single
+) -> None:
+    asked = threading.Event()
+
+    def send(*, key: str) -> str:
+        asked.wait(20)
+        return "from the thread"
+
+    async def reconcile(key: str) -> Applied:
+        asked.set()  # the thread returns while this answer is being recorded
+        return Applied("from reconcile")
+
+    async def node(value: int, ctx: Context) -> None:
+        await ctx.yield_output(
+            await ctx.effect(send, key="k", reconcile=reconcile, deadline_seconds=0.01)
+        )
+
+    async with Runtime(url) as runtime:
+        for number in range(20):
+            asked.clear()
+            run = await runtime.start(single(node), 0, run_id=f"r{number}")
+            ended = await crash.ended(run)
+            assert ended.status.state == "completed"
+            assert invariants.check(ended.events) == []
+            assert ended.count("effect_ended") == 2

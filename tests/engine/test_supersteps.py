@@ -310,3 +310,15 @@ async def test_a_limit_on_supersteps_fails_the_run_with_a_way_out(url: str) -> N
     builder = WorkflowBuilder(name="counter", start_executor=node, max_iterations=5)
     ended = await crash.ran(url, builder.add_edge(node, node).build(), 300)
     assert (ended.status.state, ended.status.code) == ("failed", "IterationsExceeded")
+
+
+async def test_a_runtime_without_a_store_takes_the_one_of_the_environment(
+    url: str, single: Single, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def node(value: int, ctx: WorkflowContext[Never, int]) -> None:
+        await ctx.yield_output(value)
+
+    monkeypatch.setenv("NINELIVES_STORE", url)
+    async with Runtime() as runtime:
+        assert runtime.store.url == url
+        assert await (await runtime.start(single(node), 1, run_id="r")).outputs() == [1]

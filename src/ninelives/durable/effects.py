@@ -409,8 +409,9 @@ def _ended(record: Record, outcome: str, error: BaseException) -> events.EffectE
 
 
 async def _end(delivery: Delivery, record: Record, ended: events.EffectEnded) -> None:
-    record.outcome_seq = await delivery.append(ended)
+    """Record an outcome. It holds from here on, so that a late one does not come beside it."""
     record.outcome = ended
+    record.outcome_seq = await delivery.append(ended)
 
 
 def _takes_key(function: Callable[..., object]) -> bool:

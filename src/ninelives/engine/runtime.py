@@ -7,6 +7,7 @@ that finds nothing is an error, never a start; an ended run is never run again b
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Literal, Self, cast
@@ -40,7 +41,7 @@ class Runtime:
 
     def __init__(
         self,
-        store: str = STORE_DEFAULT,
+        store: str | None = None,
         *,
         models: Mapping[str, Model] | None = None,
         now: clock.Now = clock.now_ms,
@@ -50,7 +51,9 @@ class Runtime:
         crashes_max: int = CRASHES_MAX,
         on_output: OnOutput | None = None,
     ) -> None:
-        """`create=False` refuses a store that does not exist yet.
+        """Without `store`, NINELIVES_STORE says where, else `ninelives.db` here.
+
+        `create=False` refuses a store that does not exist yet.
 
         A run of which `crashes_max` processes in a row died without recording any progress is
         parked as stuck, not handed out for ever.
@@ -59,7 +62,9 @@ class Runtime:
         before the next superstep begins; what it raises fails that run's process, not the run.
         `cold` forgets all memory after each superstep and reads it back: for tests.
         """
-        self.store: Store = SqliteStore(store, create=create)
+        self.store: Store = SqliteStore(
+            store or os.environ.get("NINELIVES_STORE", STORE_DEFAULT), create=create
+        )
         self._models = dict(models or {})
         self._now = now
         self._value_bytes_max = value_bytes_max

@@ -22,11 +22,14 @@ class Invariant(enum.Enum):
     I3 = "Epochs grow with every take-over, and incarnations are numbered from 1 without a hole."
     I4 = "No event of an older incarnation follows the start of a newer one."
     I5 = "Supersteps commit in order, each once; outputs, messages and state lie in one that does."
-    I6 = "An effect ends only after its intent, and is confirmed at most once."
+    I6 = "An effect ends only after its intent; once its outcome is known, it has no other."
     I7 = "A key names one effect: one intent."
     I8 = "A model call's hold ends at most once, after its request."
     I9 = "A message is consumed by one handler, once, after it was sent."
-    I10 = "After completion or cancellation nothing more happens."
+    I10 = (
+        "After completion or cancellation nothing more happens; "
+        "who has let go of a run writes nothing more."
+    )
     I11 = "A reply whose usage is unknown halts a budget in the same commit."
 
 
@@ -110,7 +113,7 @@ def _supersteps(journal: Sequence[Event]) -> Findings:
 
 def _effects(journal: Sequence[Event]) -> Findings:
     intents: dict[int, str] = {}
-    confirmed: set[str] = set()
+    known: dict[str, str] = {}
     for event in journal:
         match event.fact:
             case events.EffectIntended(key=key):
@@ -118,10 +121,11 @@ def _effects(journal: Sequence[Event]) -> Findings:
             case events.EffectEnded() as ended:
                 if intents.get(ended.intent) != ended.key:
                     yield event.seq, f"effect {ended.key!r} ends without its intent"
-                if ended.outcome == "confirmed" and ended.key in confirmed:
-                    yield event.seq, f"effect {ended.key!r} is confirmed again"
-                if ended.outcome == "confirmed":
-                    confirmed.add(ended.key)
+                if ended.key in known:
+                    before = known[ended.key]
+                    yield event.seq, f"effect {ended.key!r} is {ended.outcome}, it was {before}"
+                if ended.outcome != "unknown":
+                    known[ended.key] = ended.outcome
             case _:
                 pass
 
@@ -169,8 +173,12 @@ def _messages(journal: Sequence[Event]) -> Findings:
 
 
 def _ends(journal: Sequence[Event]) -> Findings:
-    ended = False
+    ended, gone = False, set[int]()
     for event in journal:
+        if event.incarnation in gone:
+            yield event.seq, f"{event.kind} of incarnation {event.incarnation}, which had let go"
+        if isinstance(event.fact, events.IncarnationEnded):
+            gone.add(event.incarnation)
         if ended and not isinstance(event.fact, events.IncarnationEnded):
             yield event.seq, f"{event.kind} after the run's end"
         ended |= isinstance(event.fact, events.RunCompleted | events.RunCancelled)
