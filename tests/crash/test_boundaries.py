@@ -71,7 +71,7 @@ def test_a_kill_at_a_boundary_changes_nothing_that_anybody_sees(
             assert killed.returncode == -signal.SIGKILL, "the boundary was not reached"
         ended = finish(store, world)
         counts = world.counts()
-    assert ended["state"] == "completed"
+    assert ended["state"] == "completed", ended
     assert ended["outputs"] == clean
     seen = ended["seen"]
     assert isinstance(seen, list)

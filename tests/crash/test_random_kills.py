@@ -45,7 +45,7 @@ def test_runs_that_are_killed_at_random_moments_end_as_if_they_had_not_been(
                 assert child.returncode == 0, err
                 ended = json.loads(out)
                 break
-            assert ended["state"] == "completed"
+            assert ended["state"] == "completed", ended
             assert [each[:2] for each in ended["outputs"]] == ["2:", "1:", "['"]
             assert ended["seen"] == list(range(1, len(ended["seen"]) + 1))
         counts = world.counts()

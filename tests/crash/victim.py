@@ -99,7 +99,9 @@ async def main(store: str, run_id: str, world: str) -> None:
         except errors.UsageError as error:
             print(error, file=sys.stderr)
             sys.exit(2)
-        print(json.dumps({"seen": seen, "outputs": outputs, "state": (await run.status()).state}))
+        status = await run.status()
+        ended = {"seen": seen, "outputs": outputs, "state": status.state, "why": status.reason}
+        print(json.dumps(ended))
 
 
 if __name__ == "__main__":
