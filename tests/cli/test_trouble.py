@@ -191,6 +191,22 @@ def test_wrong_words_are_refused_and_nothing_is_started(
     assert shell("show", "r").code == 2
 
 
+def test_settings_that_cannot_be_asked_for_start_nothing(shell: Shell) -> None:
+    result = shell(*RUN, TOKEN_BUDGET="lots")
+    assert result.code == 2
+    assert "error: SettingsInvalid" in result.err
+    assert "lots" in result.err
+    assert "Traceback" not in result.err
+    assert shell("show", "launch-1").code == 2
+
+
+@pytest.mark.parametrize("name", ["nowhere", "effect_done:x"])
+def test_an_unknown_boundary_is_refused_with_the_known_ones(shell: Shell, name: str) -> None:
+    result = shell(*RUN, NINELIVES_KILL_AT=name)
+    assert result.code == 2
+    assert "effect_done" in result.err
+
+
 @pytest.mark.parametrize("run_id", ["../../x", "a/b", "A", "Ä", "run:1", "x" * 200])
 def test_run_ids_are_names_and_never_paths(shell: Shell, run_id: str) -> None:
     write(shell)

@@ -17,6 +17,7 @@ from ninelives import clock, codec, errors
 from ninelives.durable.context import Scalar
 from ninelives.engine.target import Target
 from ninelives.graph import matching
+from ninelives.graph.settings import RunSettings
 from ninelives.graph.workflow import Workflow
 from ninelives.ids import RunId
 from ninelives.log import events
@@ -73,7 +74,7 @@ def prepare(
     at: int,
 ) -> Admission:
     """A run that is to exist. The workflow's settings are asked for here, and only here."""
-    chosen = workflow.settings_for_admission()
+    chosen = _settings(workflow)
     tokens_max = chosen.budget.tokens if chosen.budget is not None else None
     settings = Settings(chosen.record, tokens_max, dict(chosen.values))
     admitted = events.RunAdmitted(
@@ -92,6 +93,16 @@ def prepare(
         admitted=Draft(fact=admitted, at=at, superstep=0),
         started=started(workflow, "start", at),
     )
+
+
+def _settings(workflow: Workflow) -> RunSettings:
+    try:
+        return workflow.settings_for_admission()
+    except errors.NineLivesError:
+        raise
+    except Exception as error:
+        why = f"asking for them raised {type(error).__name__}: {error}; nothing was started"
+        raise errors.SettingsInvalid(f"settings of workflow {workflow.name!r}", why) from error
 
 
 def started(workflow: Workflow, cause: Cause, at: int) -> Draft:
