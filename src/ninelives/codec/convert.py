@@ -15,9 +15,12 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from ninelives.codec import decoding, kinds
-from ninelives.codec.encoding import TAG, Plain
+from ninelives.codec.encoding import DEPTH_MAX, TAG, Plain
 
 _NATIVE: tuple[object, ...] = (str, int, float, bool, type(None))
+
+# A recorded level takes up to four of JSON: an object, its fields, a tag, its value.
+JSON_DEPTH_MAX = 4 * DEPTH_MAX
 
 
 def from_json(text_or_value: object, annotations: Sequence[object]) -> object:
@@ -143,10 +146,25 @@ def plain(data: bytes | msgspec.Raw) -> Plain:
         Undecodable: it is no JSON at all, or is nested without an end.
     """
     parsed = decoding.parse(data)
+    if _is_endless(parsed):
+        return decoding.too_deep("$")
     try:
         return _display(parsed)
     except RecursionError:
         return decoding.too_deep("$")
+
+
+def _is_endless(value: Plain) -> bool:
+    """Whether JSON is nested deeper than anything that `encode` writes.
+
+    Asked without recursion: how deep that may go differs between Python's versions.
+    """
+    level, depth = [value] if isinstance(value, dict | list) else [], 0
+    while level and depth <= JSON_DEPTH_MAX:
+        inside = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [each for part in inside for each in part if isinstance(each, dict | list)]
+        depth += 1
+    return bool(level)
 
 
 def _display(value: Plain) -> Plain:
