@@ -9,16 +9,20 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ninelives.adapters.mail import Mail
+    from ninelives.adapters.webhook import Webhook
     from ninelives.codec import register
     from ninelives.durable.context import WorkflowContext
     from ninelives.durable.declarations import effect
     from ninelives.durable.effects import Absent, Applied, CannotTell
     from ninelives.durable.retries import Retry
+    from ninelives.engine.channels import Backoff, Channel
+    from ninelives.engine.relay import Relay
     from ninelives.engine.run import Run
     from ninelives.engine.runner import Status
     from ninelives.engine.runtime import Runtime
     from ninelives.engine.target import Target
-    from ninelives.errors import EffectRefused
+    from ninelives.errors import DeliveryFailed, EffectRefused
     from ninelives.graph.builder import Case, Default, WorkflowBuilder
     from ninelives.graph.executor import Executor, handler
     from ninelives.graph.functions import executor
@@ -30,18 +34,24 @@ __version__ = "0.1.0"
 __all__ = [
     "Absent",
     "Applied",
+    "Backoff",
     "Budget",
     "CannotTell",
     "Case",
+    "Channel",
     "Default",
+    "DeliveryFailed",
     "EffectRefused",
     "Executor",
+    "Mail",
+    "Relay",
     "Retry",
     "Run",
     "RunSettings",
     "Runtime",
     "Status",
     "Target",
+    "Webhook",
     "Workflow",
     "WorkflowBuilder",
     "WorkflowContext",
@@ -55,18 +65,24 @@ __all__ = [
 _HOMES = {
     "Absent": "ninelives.durable.effects",
     "Applied": "ninelives.durable.effects",
+    "Backoff": "ninelives.engine.channels",
     "Budget": "ninelives.graph.settings",
     "CannotTell": "ninelives.durable.effects",
     "Case": "ninelives.graph.builder",
+    "Channel": "ninelives.engine.channels",
     "Default": "ninelives.graph.builder",
+    "DeliveryFailed": "ninelives.errors",
     "EffectRefused": "ninelives.errors",
     "Executor": "ninelives.graph.executor",
+    "Mail": "ninelives.adapters.mail",
+    "Relay": "ninelives.engine.relay",
     "Retry": "ninelives.durable.retries",
     "Run": "ninelives.engine.run",
     "RunSettings": "ninelives.graph.settings",
     "Runtime": "ninelives.engine.runtime",
     "Status": "ninelives.engine.runner",
     "Target": "ninelives.engine.target",
+    "Webhook": "ninelives.adapters.webhook",
     "Workflow": "ninelives.graph.workflow",
     "WorkflowBuilder": "ninelives.graph.builder",
     "WorkflowContext": "ninelives.durable.context",

@@ -363,3 +363,42 @@ class SettingsInvalid(UsageError):
 
     def __str__(self) -> str:
         return f"the run settings cannot be used: {self.what}: {self.why}"
+
+
+class DeliveryFailed(NineLivesError):
+    """A receiver did not take an outbox message now; it may later.
+
+    `retry_after_seconds` is what the receiver asked for, if it did.
+    """
+
+    def __init__(self, why: str, retry_after_seconds: float | None = None) -> None:
+        super().__init__(why, retry_after_seconds)
+        self.why, self.retry_after_seconds = why, retry_after_seconds
+
+    def __str__(self) -> str:
+        return self.why
+
+
+class ChannelsInvalid(UsageError):
+    """What was given to a relay is no list of channels that it can serve."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"the relay's channels cannot be used: {self.why}"
+
+
+class LetterNotDead(UsageError):
+    """Only dead letters can be queued again."""
+
+    def __init__(self, run_id: str, key: str) -> None:
+        super().__init__(run_id, key)
+        self.run_id, self.key = run_id, key
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run_id!r} has no dead letter {self.key!r}; nothing has changed. "
+            f"See `ninelives outbox dead {self.run_id}`"
+        )

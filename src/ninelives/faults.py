@@ -35,6 +35,9 @@ class Boundary(enum.StrEnum):
     SUPERSTEP_DONE = "superstep_done"  # nothing of the superstep's messages and outputs
     SUPERSTEP_COMMITTED = "superstep_committed"  # the superstep
     RUN_ENDED = "run_ended"  # the run's end; nobody was told
+    RELAY_CLAIMED = "relay_claimed"  # the claim; nothing was sent
+    RELAY_DELIVERED = "relay_delivered"  # the claim; the receiver has acknowledged
+    RELAY_MARKED = "relay_marked"  # the delivery
 
 
 class _Trigger:

@@ -1,6 +1,6 @@
 """Identifiers: which names a run, an event, an owner go by, and which run ids are allowed.
 
-The only place in the project that draws random identifiers.
+The only place in the project that draws anything random.
 """
 
 from __future__ import annotations
@@ -41,3 +41,8 @@ def new_run_id() -> RunId:
 def new_token() -> str:
     """Draw a process-wide token: names an owner's lock, never used twice."""
     return secrets.token_hex(16)
+
+
+def fraction() -> float:
+    """Draw a number from 0 up to 1, so that waits of several processes do not fall together."""
+    return secrets.randbelow(1 << 53) / (1 << 53)

@@ -83,6 +83,7 @@ def ended(intent: int, key: str = "k") -> events.EffectEnded:
 
 INTENDED = events.EffectIntended(place=PLACE, key="k", arguments=RAW)
 MESSAGE = events.Message(source="a", target="node", value=RAW)
+QUEUED = events.OutboxQueued(channel="orders", key="r:o", payload=RAW)
 COMMITTED = events.SuperstepCommitted(handlers=1)
 
 
@@ -95,14 +96,31 @@ def whole() -> Journal:
     intent = journal.add(INTENDED)
     journal.incarnation = 2
     journal.add(started(2), ended(intent))
-    message = journal.add(events.Output(value=RAW), MESSAGE)
+    message = journal.add(events.Output(value=RAW), QUEUED, MESSAGE)
     journal.add(events.HandlerFinished(delivery=1, messages=[1]), COMMITTED)
     journal.superstep = 2
     unknown = replied(journal.add(requested()), "unknown")
     journal.add(unknown, events.BudgetHalted(budget="run", reason="no usage"))
     journal.add(events.HandlerFinished(delivery=message, messages=[message]), COMMITTED)
     journal.add(events.RunCompleted(), events.IncarnationEnded(cause="completed"))
+    journal.incarnation = 0
+    journal.add(dead(journal), events.OutboxRequeued(key="r:o", queued=queued(journal), by="me"))
+    journal.add(delivered(journal))
     return journal
+
+
+def queued(journal: Journal) -> int:
+    return next(each.seq for each in journal.events if each.fact is QUEUED)
+
+
+def delivered(journal: Journal) -> events.OutboxDelivered:
+    return events.OutboxDelivered(key="r:o", queued=queued(journal), attempts=1)
+
+
+def dead(journal: Journal) -> events.OutboxDead:
+    return events.OutboxDead(
+        key="r:o", queued=queued(journal), attempts=1, error="EffectRefused", message="no"
+    )
 
 
 def test_a_whole_journal_breaks_nothing() -> None:
@@ -157,6 +175,10 @@ def unknown_without_halt(journal: Journal) -> None:
     journal.add(replied(journal.add(requested()), "unknown"))
 
 
+def delivered_twice(journal: Journal) -> None:
+    journal.add(delivered(journal))
+
+
 BREAKS = [
     hole,
     second_admission,
@@ -169,6 +191,7 @@ BREAKS = [
     consumed_twice,
     goes_on_after_the_end,
     unknown_without_halt,
+    delivered_twice,
 ]
 
 
@@ -192,8 +215,40 @@ def lost_message(journal: Journal) -> None:
     journal.events[at] = msgspec.structs.replace(journal.events[at], kind="message", fact=MESSAGE)
 
 
+def queued_twice(journal: Journal) -> None:
+    journal.add(QUEUED)
+
+
+def dead_after_delivery(journal: Journal) -> None:
+    journal.add(dead(journal))
+
+
+def requeued_while_alive(journal: Journal) -> None:
+    journal.add(events.OutboxRequeued(key="r:o", queued=queued(journal)))
+
+
+def delivered_before_it_was_queued(journal: Journal) -> None:
+    at = next(i for i, each in enumerate(journal.events) if each.kind == "output")
+    fact = delivered(journal)
+    journal.events[at] = msgspec.structs.replace(journal.events[at], fact=fact)
+
+
+def queued_without_commit(journal: Journal) -> None:
+    journal.superstep = 3
+    journal.add(events.OutboxQueued(channel="orders", key="r:p", payload=RAW))
+
+
 @pytest.mark.parametrize(
-    ("invariant", "breaks"), [(Invariant.I3, unstarted), (Invariant.I9, lost_message)]
+    ("invariant", "breaks"),
+    [
+        (Invariant.I3, unstarted),
+        (Invariant.I9, lost_message),
+        (Invariant.I12, queued_twice),
+        (Invariant.I12, dead_after_delivery),
+        (Invariant.I12, requeued_while_alive),
+        (Invariant.I12, delivered_before_it_was_queued),
+        (Invariant.I5, queued_without_commit),
+    ],
 )
 def test_a_subtler_break_is_found_too(
     invariant: Invariant, breaks: Callable[[Journal], None]

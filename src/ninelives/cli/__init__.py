@@ -24,6 +24,8 @@ _COMMANDS: Final = {
     "resolve": ("acting", "resolve", "Say what became of an effect of unknown outcome."),
     "cancel": ("acting", "cancel", "End a run, at its owner's next boundary."),
     "clear-halt": ("acting", "clear_halt", "Let a halted budget admit model calls again."),
+    "relay": ("outbox", "relay", "Deliver the outbox: what handlers left for the outside."),
+    "outbox": ("outbox", "outbox", "What waits in the outbox, dead letters, requeue."),
     "crashtest": ("crashtest", "crashtest", "Kill a workflow of yours at every boundary."),
     "demo": ("demo", "demo", "Kill an agent in its most dangerous moment, and see it survive."),
 }

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from ninelives import errors, faults
-from ninelives.durable import calls, declarations, effects, models, steps
+from ninelives.durable import calls, declarations, effects, models, outbox, steps
 from ninelives.durable.delivery import Branch, Delivery
 from ninelives.durable.retries import ONCE, Retry
 from ninelives.durable.state import View
@@ -136,6 +136,20 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         raw = self._delivery.journal.encode(output, "output")
         self._delivery.outputs.append(events.Output(value=raw))
         faults.reach(faults.Boundary.OUTPUT_YIELDED)
+        return _DONE
+
+    def outbox(self, channel: str, payload: object, *, key: str) -> Awaitable[None]:
+        """Leave a message for the outside; it commits with the superstep, or not at all.
+
+        A relay (`ninelives relay`) delivers it afterwards to whatever stands behind `channel`,
+        at least once, always under the same key `{run_id}:{key}`.
+
+        Raises:
+            KeyConflict: the key is in use; found at the latest when the handler ends.
+            Unencodable: the payload cannot be recorded.
+        """
+        calls.refuse_nested("outbox")
+        outbox.queue(self._delivery, channel, payload, key)
         return _DONE
 
     # -- state --------------------------------------------------------------------------------

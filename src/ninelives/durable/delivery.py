@@ -88,6 +88,7 @@ class Delivery:
     notes: list[Fact] = field(default_factory=list)
     at_commit: list[Fact] = field(default_factory=list)
     outputs: list[Fact] = field(default_factory=list)
+    queued: list[events.OutboxQueued] = field(default_factory=list)
     sent: list[tuple[object, msgspec.Raw, str | None]] = field(default_factory=list)
     interrupt: errors.Interrupt | None = None
 

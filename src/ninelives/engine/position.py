@@ -64,6 +64,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     outputs: list[msgspec.Raw]
     states: list[events.State]
     sent: list[events.Message]
+    queued: list[events.OutboxQueued] = []
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ from typing import TypeAlias
 import msgspec
 
 from ninelives import errors, faults
+from ninelives.durable import outbox
 from ninelives.durable.context import Scalar, WorkflowContext
 from ninelives.durable.delivery import Delivery, StopSignal, handling
 from ninelives.durable.journal import Journal
@@ -69,11 +70,14 @@ class Superstep:
     facts: dict[int, list[Fact]] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     unfinished: int = 0
+    outbox_keys: set[str] = field(default_factory=set)
+    last: Delivery | None = None
 
     async def run(self, due: list[Due]) -> Outcome:
         """Carry out and commit, or return the handlers that did not end."""
         self.number = self.position.superstep + 1
         self.works.update(self.position.finished)
+        self.outbox_keys.update(each.key for work in self.works.values() for each in work.queued)
         self.unfinished = len(due)
         lanes: dict[str, list[Due]] = {}
         for each in due:
@@ -97,6 +101,7 @@ class Superstep:
             delivery = self._delivery(due, local)
             try:
                 work = await self._handle(delivery, due)
+                await outbox.require_free(self.journal.store, work.queued, self.outbox_keys)
                 await self._finish(delivery, work)
             except (Exception, errors.Interrupt, BaseExceptionGroup) as error:  # noqa: BLE001
                 self.failures.append(Failure(delivery, _reason(delivery, error)))
@@ -186,6 +191,7 @@ class Superstep:
                     delivery.executor, message, target_id
                 )
             ],
+            queued=list(delivery.queued),
         )
 
     async def _finish(self, delivery: Delivery, work: Work) -> None:
@@ -203,9 +209,10 @@ class Superstep:
             )
             faults.reach(faults.Boundary.HANDLER_RECORDED)
         delivery.notes = []
+        self.last = delivery
         self.works[work.delivery] = work
 
-    async def _commit(self) -> Committed:
+    async def _commit(self) -> Outcome:
         at = self.journal.now()
         drafts: list[Draft] = []
 
@@ -217,7 +224,7 @@ class Superstep:
         works = [self.works[key] for key in sorted(self.works)]
         for work in works:
             add(work.executor, self.facts.get(work.delivery, [])[:-1])
-            add(work.executor, [*self._outputs(work), *work.states, *work.sent])
+            add(work.executor, [*self._outputs(work), *work.states, *work.queued, *work.sent])
             add(work.executor, self.facts.get(work.delivery, [])[-1:])
         add("", [events.SuperstepCommitted(handlers=len(works))])
         after = self._next(works, drafts)
@@ -226,11 +233,22 @@ class Superstep:
             add("", [events.RunCompleted(undelivered=len(after.pending)), *self.end()])
         faults.reach(faults.Boundary.SUPERSTEP_DONE)
         result = await self.journal.write(drafts)
-        assert isinstance(result, Appended), result
+        if not isinstance(result, Appended):
+            return await self._taken(works)
         faults.reach(faults.Boundary.SUPERSTEP_COMMITTED)
         self._move_on(works, after, result.first)
         self._tell(drafts, result.first)
         return Committed(completed)
+
+    async def _taken(self, works: list[Work]) -> list[Failure]:
+        """Another run has queued a message under one of these keys since they were checked."""
+        queued = [each for work in works for each in work.queued]
+        assert self.last is not None
+        try:
+            await outbox.require_free(self.journal.store, queued, set())
+        except errors.KeyConflict as conflict:
+            return [Failure(self.last, conflict)]
+        raise AssertionError(queued)
 
     def _tell(self, drafts: list[Draft], first: int) -> None:
         if self.on_output is None:

@@ -61,20 +61,29 @@ def load(target: Target) -> Workflow:
         TargetInvalid: it cannot be found, cannot be imported, or is no workflow.
         WorkflowInvalid: its graph has problems.
     """
+    value = load_value(target)
+    if not isinstance(value, Workflow):
+        what = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+        raise errors.TargetInvalid(target.text, f"it is {what}, not a workflow")
+    return value
+
+
+def load_value(target: Target) -> object:
+    """Import a target of any type; a function is called, a builder built.
+
+    Raises:
+        TargetInvalid: it cannot be found or cannot be imported.
+    """
     if target.import_path and target.import_path not in sys.path:
         sys.path.insert(0, target.import_path)
     try:
-        value = _value(target)
+        return _value(target)
     except errors.NineLivesError:
         raise
     except Exception as error:
         where = _where(error)
         why = f"importing it raised {type(error).__name__}{where}: {error}"
         raise errors.TargetInvalid(target.text, why) from error
-    if not isinstance(value, Workflow):
-        what = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
-        raise errors.TargetInvalid(target.text, f"it is {what}, not a workflow")
-    return value
 
 
 def _value(target: Target) -> object:

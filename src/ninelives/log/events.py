@@ -314,6 +314,43 @@ class HaltCleared(Fact, frozen=True, kw_only=True):
     by: str = ""
 
 
+# -- the outbox ---------------------------------------------------------------------------
+
+
+class OutboxQueued(Fact, frozen=True, kw_only=True):
+    """A message to the outside, durable with its superstep; a relay delivers it afterwards."""
+
+    channel: str
+    key: str
+    payload: Raw
+
+
+class OutboxDelivered(Fact, frozen=True, kw_only=True):
+    """The receiver has acknowledged. `queued` is OutboxQueued's seq."""
+
+    key: str
+    queued: int
+    attempts: int
+
+
+class OutboxDead(Fact, frozen=True, kw_only=True):
+    """It is not tried any more: refused for good, or tried too often."""
+
+    key: str
+    queued: int
+    attempts: int
+    error: str
+    message: str
+
+
+class OutboxRequeued(Fact, frozen=True, kw_only=True):
+    """A person lets a dead letter be tried again, under the same key."""
+
+    key: str
+    queued: int
+    by: str = ""
+
+
 KINDS: dict[str, type[Fact]] = {
     "run_admitted": RunAdmitted,
     "incarnation_started": IncarnationStarted,
@@ -345,6 +382,10 @@ KINDS: dict[str, type[Fact]] = {
     "leftover": Leftover,
     "budget_halted": BudgetHalted,
     "halt_cleared": HaltCleared,
+    "outbox_queued": OutboxQueued,
+    "outbox_delivered": OutboxDelivered,
+    "outbox_dead": OutboxDead,
+    "outbox_requeued": OutboxRequeued,
 }
 KIND_OF: dict[type[Fact], str] = {fact: kind for kind, fact in KINDS.items()}
 ENDS: frozenset[str] = frozenset({"run_completed", "run_failed", "run_parked", "run_cancelled"})

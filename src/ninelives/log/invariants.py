@@ -27,10 +27,14 @@ class Invariant(enum.Enum):
     I8 = "A model call's hold ends at most once, after its request."
     I9 = "A message is consumed by one handler, once, after it was sent."
     I10 = (
-        "After completion or cancellation nothing more happens; "
+        "After completion or cancellation nothing more happens but deliveries of the outbox; "
         "who has let go of a run writes nothing more."
     )
     I11 = "A reply whose usage is unknown halts a budget in the same commit."
+    I12 = (
+        "An outbox key is queued once; its message is delivered or dies after that, is delivered "
+        "once, and only a person brings it back from the dead."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,9 @@ def _fencing(journal: Sequence[Event]) -> Findings:
 
 
 def _supersteps(journal: Sequence[Event]) -> Findings:
-    visible = events.Output | events.Intermediate | events.Message | events.State
+    visible = (
+        events.Output | events.Intermediate | events.Message | events.State | events.OutboxQueued
+    )
     committed, waiting = 0, list[Event]()
     for event in journal:
         if isinstance(event.fact, visible):
@@ -172,6 +178,14 @@ def _messages(journal: Sequence[Event]) -> Findings:
                 pass
 
 
+_AFTER_THE_END = (
+    events.IncarnationEnded,
+    events.OutboxDelivered,
+    events.OutboxDead,
+    events.OutboxRequeued,
+)
+
+
 def _ends(journal: Sequence[Event]) -> Findings:
     ended, gone = False, set[int]()
     for event in journal:
@@ -179,7 +193,7 @@ def _ends(journal: Sequence[Event]) -> Findings:
             yield event.seq, f"{event.kind} of incarnation {event.incarnation}, which had let go"
         if isinstance(event.fact, events.IncarnationEnded):
             gone.add(event.incarnation)
-        if ended and not isinstance(event.fact, events.IncarnationEnded):
+        if ended and not isinstance(event.fact, _AFTER_THE_END):
             yield event.seq, f"{event.kind} after the run's end"
         ended |= isinstance(event.fact, events.RunCompleted | events.RunCancelled)
 
@@ -194,6 +208,36 @@ def _halts(journal: Sequence[Event]) -> Findings:
             yield event.seq, "the usage is unknown and nothing was halted"
 
 
+def _outbox(journal: Sequence[Event]) -> Findings:
+    keys: dict[int, str] = {}
+    states: dict[str, str] = {}
+    for event in journal:
+        match event.fact:
+            case events.OutboxQueued(key=key):
+                if key in states:
+                    yield event.seq, f"outbox key {key!r} is queued a second time"
+                keys[event.seq], states[key] = key, "queued"
+            case (
+                events.OutboxDelivered(key=key, queued=queued)
+                | events.OutboxDead(key=key, queued=queued)
+                | events.OutboxRequeued(key=key, queued=queued)
+            ):
+                wanted = "dead" if isinstance(event.fact, events.OutboxRequeued) else "queued"
+                state = states.get(key, "not known") if keys.get(queued) == key else "not known"
+                if state != wanted:
+                    yield event.seq, f"{event.kind} of {key!r}, which is {state}"
+                states[key] = _OUTBOX_STATES[type(event.fact)]
+            case _:
+                pass
+
+
+_OUTBOX_STATES: dict[type[events.Fact], str] = {
+    events.OutboxDelivered: "delivered",
+    events.OutboxDead: "dead",
+    events.OutboxRequeued: "queued",
+}
+
+
 _RULES = (
     (Invariant.I1, _numbers),
     (Invariant.I2, _admission),
@@ -206,6 +250,7 @@ _RULES = (
     (Invariant.I9, _messages),
     (Invariant.I10, _ends),
     (Invariant.I11, _halts),
+    (Invariant.I12, _outbox),
 )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import apsw
 import msgspec
 
+from ninelives.ids import RunId, Seq
 from ninelives.log import events
 from ninelives.log.events import Draft
 from ninelives.store import queries, rows
@@ -52,6 +53,10 @@ def refusal(
                 taken = rows.key_taken(connection, key)
                 if taken is not None:
                     return taken
+            case events.OutboxQueued(key=key):
+                found = rows.one(connection, "outbox_key", (key,))
+                if found is not None:
+                    return KeyTaken(RunId(found[1]), Seq(found[2]), Seq(found[3]), found[4])
             case _:
                 pass
     return None
@@ -122,6 +127,13 @@ def _apply(connection: apsw.Connection, run: int, seq: int, draft: Draft) -> Non
             | events.HaltCleared()
         ):
             _apply_ledger(connection, run, seq, draft)
+        case (
+            events.OutboxQueued()
+            | events.OutboxDelivered()
+            | events.OutboxDead()
+            | events.OutboxRequeued()
+        ):
+            _apply_outbox(connection, run, seq, draft)
         case _:
             _apply_status(connection, run, draft.fact)
 
@@ -171,6 +183,23 @@ def _move(
         _SQL["budget_move"],
         {"settled": settled, "held": held, "unknown": unknown, "run": run, "name": BUDGET},
     )
+
+
+def _apply_outbox(connection: apsw.Connection, run: int, seq: int, draft: Draft) -> None:
+    match draft.fact:
+        case events.OutboxQueued(key=key, channel=channel):
+            values = (row_id(run, seq), key, channel, draft.at)
+            connection.execute(_SQL["outbox_insert"], values)
+        case events.OutboxDelivered(queued=queued, attempts=attempts):
+            ended = ("delivered", attempts, "", "", row_id(run, queued))
+            connection.execute(_SQL["outbox_end"], ended)
+        case events.OutboxDead(queued=queued, attempts=attempts, error=error, message=message):
+            ended = ("dead", attempts, error, message, row_id(run, queued))
+            connection.execute(_SQL["outbox_end"], ended)
+        case events.OutboxRequeued(queued=queued):
+            connection.execute(_SQL["outbox_requeue"], (draft.at, row_id(run, queued)))
+        case _:
+            raise AssertionError(draft.fact)
 
 
 def _apply_status(connection: apsw.Connection, run: int, fact: events.Fact) -> None:

@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 
 from ninelives.ids import Epoch, RunId, Seq
 from ninelives.log.events import Draft, Event
+from ninelives.store.outbox import Outbox
 
 RunState = Literal["running", "waiting", "parked", "failed", "completed", "cancelled"]
 
@@ -192,6 +193,7 @@ class Store(Protocol):
     """Durable journals and their views."""
 
     url: str
+    outbox: Outbox
 
     async def open(self) -> None:
         """Open or create the store.

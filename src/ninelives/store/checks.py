@@ -15,6 +15,8 @@ _QUESTIONS = {
     "check_consumed": "run {1}: message {0} is pending, its journal says that it was handled",
     "check_budgets": "run {0}: its budget's counters do not agree with its holds",
     "check_effects": "key {0} has no intent in its journal",
+    "check_outbox": "outbox key {0} is {1}, its journal says otherwise",
+    "check_outbox_lost": "run {1}: event {0} queued a message that no relay will find",
     "check_state": "run {0}: state {1!r} points to event {2}, which does not exist",
 }
 

@@ -36,6 +36,8 @@ from ninelives.store.base import (
     RunRow,
     Stuck,
 )
+from ninelives.store.outbox import Outbox
+from ninelives.store.sqlite_outbox import SqliteOutbox
 from ninelives.store.writer import Writer, store_error
 
 T = TypeVar("T")
@@ -53,6 +55,7 @@ class SqliteStore:
         self._path, self._network = _parse(url)
         self._subscribers: dict[RunId, set[asyncio.Event]] = {}
         self._incarnations: dict[int, dict[int, Incarnation]] = {}
+        self.outbox: Outbox = SqliteOutbox(self._path, url, self._write, self._read)
 
     async def open(self) -> None:
         if not self._network:
@@ -191,12 +194,12 @@ class SqliteStore:
 
         return await self._write(work, run)
 
-    async def _write(self, work: Callable[[apsw.Connection], T], run: RunId) -> T:
+    async def _write(self, work: Callable[[apsw.Connection], T], run: RunId | None) -> T:
         self._check_open()
         try:
             return await self._writer.write(work)
         finally:
-            for wake in self._subscribers.get(run, ()):
+            for wake in self._subscribers.get(run, ()) if run is not None else ():
                 wake.set()
 
     # -- reading --------------------------------------------------------------------------

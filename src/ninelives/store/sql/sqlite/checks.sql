@@ -45,3 +45,19 @@ JOIN json_each(CAST(e.data AS TEXT), '$.messages') AS consumed
 JOIN pending AS p ON p.id = (e.id & ~4294967295) | consumed.value
 JOIN runs AS r ON r.id = e.id >> 32
 WHERE e.kind = 'handler_finished';
+
+-- check_outbox --
+-- A message's state is what the last event about it says.
+WITH latest AS (
+  SELECT (id & ~4294967295) | json_extract(CAST(data AS TEXT), '$.queued') AS queued, max(id) AS id
+  FROM events WHERE kind IN ('outbox_delivered', 'outbox_dead', 'outbox_requeued') GROUP BY 1)
+SELECT o.key, o.state FROM outbox AS o
+LEFT JOIN events AS q ON q.id = o.id AND q.kind = 'outbox_queued'
+LEFT JOIN latest AS l ON l.queued = o.id
+LEFT JOIN events AS e ON e.id = l.id
+WHERE q.id IS NULL OR o.state <> CASE e.kind
+  WHEN 'outbox_delivered' THEN 'delivered' WHEN 'outbox_dead' THEN 'dead' ELSE 'queued' END;
+
+-- check_outbox_lost --
+SELECT e.id & 4294967295, r.run_id FROM events AS e JOIN runs AS r ON r.id = e.id >> 32
+WHERE e.kind = 'outbox_queued' AND NOT EXISTS (SELECT 1 FROM outbox AS o WHERE o.id = e.id);

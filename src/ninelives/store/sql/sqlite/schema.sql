@@ -100,3 +100,21 @@ CREATE TABLE finished (
   data BLOB NOT NULL,
   PRIMARY KEY (run, delivery)
 ) STRICT;
+
+-- Messages to the outside. `id` is that of the event that queued one. `claimed_by`, `attempts`,
+-- `next_at` and the last error are the relays' notes; all else is a view of the journal.
+CREATE TABLE outbox (
+  id INTEGER PRIMARY KEY,
+  key TEXT NOT NULL UNIQUE,
+  channel TEXT NOT NULL,
+  state TEXT NOT NULL DEFAULT 'queued' CHECK (state IN ('queued', 'delivered', 'dead')),
+  claimed_by TEXT NOT NULL DEFAULT '' CHECK (claimed_by = '' OR state = 'queued'),
+  attempts INTEGER NOT NULL DEFAULT 0,
+  next_at INTEGER NOT NULL,
+  error TEXT NOT NULL DEFAULT '',
+  message TEXT NOT NULL DEFAULT ''
+) STRICT;
+
+CREATE INDEX outbox_queued ON outbox (channel, id) WHERE state = 'queued';
+CREATE INDEX outbox_claimed ON outbox (claimed_by) WHERE claimed_by <> '';
+CREATE INDEX outbox_dead ON outbox (id) WHERE state = 'dead';
