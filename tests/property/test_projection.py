@@ -36,6 +36,7 @@ class Works(Executor):
         await ctx.effect(outside.notify, "x", key=str(number))
         if number == 1:
             self.bomb.here()
+        await ctx.outbox("c", number, key=f"o:{number}")
         await ctx.yield_output(number)
         if number:
             await ctx.send_message(number - 1)

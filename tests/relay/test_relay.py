@@ -5,14 +5,17 @@ where asked, later after trouble, never again after a refusal, and by one relay 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import threading
 
+import msgspec
 import pytest
 
-from ninelives import errors
+from ninelives import codec, errors
 from ninelives.engine.channels import Backoff, Channel, checked
 from ninelives.engine.relay import Relay
 from ninelives.ids import RunId
+from ninelives.log import events
 from ninelives.store.base import Store
 from support import outboxes
 from support.outboxes import Clock, Receiver
@@ -137,6 +140,37 @@ async def test_a_coroutine_that_passes_the_deadline_is_tried_again(url: str) -> 
         await outboxes.fill(store, "r", ["a"])
         await relay(store, Channel("c", hang, deadline_seconds=0.01)).once()
         assert (await outboxes.letter(store)).error == "Expired"
+
+
+async def test_a_thread_that_passes_the_deadline_is_waited_for(url: str) -> None:
+    """It cannot be stopped, and sending again beside it would be worse than waiting."""
+
+    def slow(payload: object) -> None:
+        threading.Event().wait(0.05)
+
+    async with outboxes.opened(url) as store:
+        await outboxes.fill(store, "r", ["a"])
+        tally = await relay(store, Channel("c", slow, deadline_seconds=0.01)).once()
+        assert tally.delivered == 1
+
+
+@dataclasses.dataclass
+class Order:
+    total: int
+
+
+async def test_a_payload_comes_back_as_what_it_was_where_its_type_is_known(url: str) -> None:
+    receiver, known = Receiver(), codec.Registry()
+    known.register(Order)
+    raw = msgspec.Raw(codec.encode(Order(3), known))
+    fact = events.OutboxQueued(channel="c", key="r:a", payload=raw)
+    async with outboxes.opened(url) as store:
+        await outboxes.put(store, "r", [fact])
+        assert (await relay(store, Channel("c", receiver.take)).once()).postponed == 1
+        assert (await outboxes.letter(store)).error == "Undecodable"
+        now = Clock(100_000)
+        await relay(store, Channel("c", receiver.take, registry=known), now=now).once()
+    assert receiver.got == [("r:a", Order(3))]
 
 
 async def test_a_cancellation_inside_the_receiver_is_its_own_trouble(url: str) -> None:

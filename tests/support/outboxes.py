@@ -57,11 +57,16 @@ async def fill(
     store: Store, run: str, keys: Sequence[object], *, channel: str = "c", payload: object = 1
 ) -> None:
     """Put messages into the outbox, in one superstep of a new run that completes."""
+    await put(store, run, [message(run, key, channel, payload) for key in keys])
+
+
+async def put(store: Store, run: str, queued: Sequence[events.OutboxQueued]) -> None:
+    """As `fill`, with facts."""
     owner = await facts.admit(store, run)
     await facts.append(
         store,
         owner,
-        *[message(run, key, channel, payload) for key in keys],
+        *queued,
         events.HandlerFinished(delivery=1, messages=[1]),
         events.SuperstepCommitted(handlers=1),
         events.RunCompleted(),

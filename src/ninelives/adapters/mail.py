@@ -134,7 +134,9 @@ class _Session:
         except smtplib.SMTPResponseException as error:
             raise _answered(error.smtp_code, error.smtp_error) from error
         except (OSError, smtplib.SMTPException) as error:
-            if self._aborted.is_set() or isinstance(error, TimeoutError):
+            # smtplib says of a time limit that the connection was closed.
+            late = isinstance(error, TimeoutError) or isinstance(error.__context__, TimeoutError)
+            if late or self._aborted.is_set():
                 why = f"no answer within {self._seconds:g} seconds"
             else:
                 why = f"{type(error).__name__}: {error}"

@@ -91,6 +91,8 @@ class _Request:
                     raise TimeoutError
                 self._connection.request("POST", self._path, self._body, self._headers)
                 with self._connection.getresponse() as response:
+                    if self._aborted.is_set():
+                        raise TimeoutError  # http.client takes a cut for the end of the headers
                     _judge(response)
         except (OSError, http.client.HTTPException) as error:
             if self._aborted.is_set() or isinstance(error, TimeoutError):

@@ -23,6 +23,7 @@ def report(folded: Report, status: Status) -> str:
         _processes(folded, status),
         _reentered(folded),
         _effects(folded),
+        _outbox(folded),
         _models(folded),
         _ledger(folded),
         _timeline(folded),
@@ -75,6 +76,16 @@ def _effects(folded: Report) -> list[str]:
         if state in {"unknown", "intended"}
     ]
     return [line, *open_keys]
+
+
+def _outbox(folded: Report) -> list[str]:
+    if not folded.outbox:
+        return []
+    line = (
+        f"outbox: {len(folded.outbox)} queued: {folded.outbox_in('delivered')} delivered, "
+        f"{folded.outbox_in('queued')} waiting, {folded.outbox_in('dead')} dead"
+    )
+    return [line, *(f"  dead: {key}" for key, state in folded.outbox.items() if state == "dead")]
 
 
 def _models(folded: Report) -> list[str]:

@@ -64,7 +64,7 @@ class Channel:
 
     `ordered`: each run's messages in the order in which they were queued, one at a time; a dead
     letter lets the next one pass. After `attempts_max` a message is a dead letter (the default
-    is some four hours). `concurrency` is for each relay.
+    is reached in two to four hours). `concurrency` is for each relay.
     """
 
     name: str

@@ -15,6 +15,7 @@ from ninelives.log.events import Event
 
 T = TypeVar("T")
 HoldStatus: TypeAlias = Literal["held", "settled", "unknown", "released"]
+OutboxState: TypeAlias = Literal["queued", "delivered", "dead"]
 EffectState: TypeAlias = Literal["intended", "confirmed", "refused", "unknown", "failed"]
 
 
@@ -75,6 +76,7 @@ class Report:
     timeline: dict[int, Superstep] = field(default_factory=dict)
     drifts: int = 0
     leftovers: int = 0
+    outbox: dict[str, OutboxState] = field(default_factory=dict)
 
     @property
     def committed_tokens(self) -> int:
@@ -97,6 +99,9 @@ class Report:
     def effects_in(self, state: EffectState) -> int:
         return sum(each == state for each in self.effects.values())
 
+    def outbox_in(self, state: OutboxState) -> int:
+        return sum(each == state for each in self.outbox.values())
+
 
 def fold(journal: Iterable[Event], into: Report | None = None) -> Report:
     """Fold events into a report: a new one, or a copy of one that holds the events before."""
@@ -118,6 +123,7 @@ def _copy(report: Report) -> Report:
         unanswered=set(report.unanswered),
         effects=dict(report.effects),
         timeline=dict(report.timeline),
+        outbox=dict(report.outbox),
     )
 
 
@@ -237,5 +243,17 @@ def _status(report: Report, event: Event) -> None:
             report.state, report.code, report.reason = "failed", code, reason
         case events.RunParked(code=code, reason=reason):
             report.state, report.code, report.reason = "parked", code, reason
+        case _:
+            _outbox(report, event)
+
+
+def _outbox(report: Report, event: Event) -> None:
+    match event.fact:
+        case events.OutboxQueued(key=key) | events.OutboxRequeued(key=key):
+            report.outbox[key] = "queued"
+        case events.OutboxDelivered(key=key):
+            report.outbox[key] = "delivered"
+        case events.OutboxDead(key=key):
+            report.outbox[key] = "dead"
         case _:
             pass

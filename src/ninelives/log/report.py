@@ -47,6 +47,12 @@ def document(report: Report, *, state: str, reason: str) -> dict[str, Json]:
             "unknown": len(report.unanswered),
         },
         "effects": _effects(report),
+        "outbox": {
+            "queued": len(report.outbox),
+            "delivered": report.outbox_in("delivered"),
+            "waiting": report.outbox_in("queued"),
+            "dead": report.outbox_in("dead"),
+        },
         "ledger": _ledger(report),
         "halted": None
         if report.halted is None
