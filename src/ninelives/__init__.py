@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ninelives.durable.context import WorkflowContext
     from ninelives.durable.declarations import effect
     from ninelives.durable.effects import Absent, Applied, CannotTell
+    from ninelives.durable.prices import Price
     from ninelives.durable.retries import Retry
     from ninelives.engine.channels import Backoff, Channel
     from ninelives.engine.relay import Relay
@@ -44,6 +45,7 @@ __all__ = [
     "EffectRefused",
     "Executor",
     "Mail",
+    "Price",
     "Relay",
     "Retry",
     "Run",
@@ -75,6 +77,7 @@ _HOMES = {
     "EffectRefused": "ninelives.errors",
     "Executor": "ninelives.graph.executor",
     "Mail": "ninelives.adapters.mail",
+    "Price": "ninelives.durable.prices",
     "Relay": "ninelives.engine.relay",
     "Retry": "ninelives.durable.retries",
     "Run": "ninelives.engine.run",

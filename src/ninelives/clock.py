@@ -41,4 +41,9 @@ def iso(at_ms: int) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def day(at_ms: int) -> str:
+    """The day of a label in UTC, as 2026-12-01: days sort as text."""
+    return iso(at_ms)[:10]
+
+
 PROCESS_STARTED_AT: Final[int] = now_ms()

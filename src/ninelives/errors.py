@@ -29,6 +29,44 @@ class RunIdInvalid(UsageError):
         return f"{self.text!r} cannot be a run id: {self.why}; choose another id"
 
 
+class BudgetNameInvalid(UsageError):
+    def __init__(self, text: str, why: str) -> None:
+        super().__init__(text, why)
+        self.text, self.why = text, why
+
+    def __str__(self) -> str:
+        return f"{self.text!r} cannot be the name of this budget: {self.why}"
+
+
+class BudgetUnknown(UsageError):
+    """A run is to draw on a budget that nobody has set."""
+
+    def __init__(self, name: str, store: str) -> None:
+        super().__init__(name, store)
+        self.name, self.store = name, store
+
+    def __str__(self) -> str:
+        return (
+            f"no budget {self.name!r} in {self.store}; set it with "
+            f"`ninelives budget set {self.name} --tokens N` (or --dollars), or see "
+            "`ninelives budget ls`"
+        )
+
+
+class HoldNotOpen(UsageError):
+    """A hold is not there, has ended, or its call is under way."""
+
+    def __init__(self, run_id: str, hold: int, status: str) -> None:
+        super().__init__(run_id, hold, status)
+        self.run_id, self.hold, self.status = run_id, hold, status
+
+    def __str__(self) -> str:
+        return (
+            f"hold {self.hold} of run {self.run_id!r} is {self.status}; nothing has changed. "
+            f"`ninelives budget show run:{self.run_id}` lists the holds that can be settled"
+        )
+
+
 class RunNotFound(UsageError):
     def __init__(self, run_id: str, store: str) -> None:
         super().__init__(run_id, store)

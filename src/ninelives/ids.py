@@ -15,6 +15,8 @@ Seq = NewType("Seq", int)
 Epoch = NewType("Epoch", int)
 
 RUN_ID_LENGTH_MAX = 200
+BUDGET_NAME_LENGTH_MAX = 300
+RUN_BUDGET = "run:"
 _ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
 
 
@@ -31,6 +33,36 @@ def run_id(text: str) -> RunId:
     if not text.isprintable() or any(character.isspace() for character in text):
         raise errors.RunIdInvalid(text[:40], "it holds white space or unprintable characters")
     return RunId(text)
+
+
+def budget_name(text: str) -> str:
+    """Check a budget's name: `run:ID`, `workflow:NAME`, `tenant:NAME`, `store`, or one of your own.
+
+    Raises:
+        BudgetNameInvalid: empty, too long, or with a character that is not allowed.
+    """
+    if not text or text.endswith(":") or len(text) > BUDGET_NAME_LENGTH_MAX:
+        why = f"it must have 1 to {BUDGET_NAME_LENGTH_MAX} characters, some behind a colon"
+        raise errors.BudgetNameInvalid(text[:40], why)
+    if not text.isprintable():
+        raise errors.BudgetNameInvalid(text[:40], "it holds unprintable characters")
+    return text
+
+
+def shared_budget(text: str) -> str:
+    """Check the name of a budget that several runs draw on.
+
+    Raises:
+        BudgetNameInvalid: as `budget_name`, or it is a run's own.
+    """
+    if text.startswith(RUN_BUDGET):
+        raise errors.BudgetNameInvalid(text[:40], "it is the budget of one run")
+    return budget_name(text)
+
+
+def run_budget(run: RunId) -> str:
+    """The name of a run's own budget."""
+    return RUN_BUDGET + run
 
 
 def new_run_id() -> RunId:

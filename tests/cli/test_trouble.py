@@ -82,7 +82,7 @@ def test_a_full_disk_ends_with_a_clear_error_and_a_resumable_run(shell: Shell) -
     command = [sys.executable, "-m", "ninelives.cli", *RUN]
 
     def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (130_000, 130_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (180_000, 180_000))
 
     full = subprocess.run(
         command,

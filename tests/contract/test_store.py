@@ -158,7 +158,7 @@ async def test_a_reservation_beyond_the_limit_is_refused_and_nothing_written(sto
     await facts.append(store, owner, facts.requested(60))
     refused = await store.append(owner, [facts.draft(OUTPUT), facts.draft(facts.requested(60))])
     assert isinstance(refused, BudgetRefused)
-    assert (await store.budget(R)).committed == 60
+    assert (await facts.spent(store)).committed == 60
     assert not await store.outputs(R, after=0, limit=9)
 
 
@@ -184,17 +184,17 @@ async def test_a_settled_hold_counts_at_its_actual_and_an_unknown_one_at_its_res
     two = await facts.append(store, owner, facts.requested(400))
     await facts.append(store, owner, facts.replied(one, tokens=30))
     await facts.append(store, owner, facts.replied(two, status="unknown", tokens=0))
-    budget = await store.budget(R)
+    budget = await facts.spent(store)
     assert (budget.settled, budget.held, budget.unknown) == (30, 0, 400)
 
 
 async def test_a_halted_budget_admits_nothing_until_it_is_cleared(store: Store) -> None:
     owner = await facts.admit(store)
-    await facts.append(store, owner, events.BudgetHalted(budget="run", reason="no usage"))
+    await facts.append(store, owner, events.BudgetHalted(budget="run:r", reason="no usage"))
     refused = await store.append(owner, [facts.draft(facts.requested(1))])
     assert isinstance(refused, BudgetRefused)
     assert refused.code == "BudgetHalted"
-    await store.act(R, [facts.draft(events.HaltCleared(budget="run", by="me"))])
+    await store.act(R, [facts.draft(events.HaltCleared(budget="run:r", by="me"))])
     assert isinstance(await store.append(owner, [facts.draft(facts.requested(1))]), Appended)
 
 
@@ -206,7 +206,7 @@ async def test_the_next_owner_is_told_of_orphaned_holds(store: Store) -> None:
     )
     assert isinstance(taken, Claimed)
     assert [(each.seq, each.tokens) for each in taken.orphaned] == [(hold, 400)]
-    assert (await store.budget(R)).held == 400
+    assert (await facts.spent(store)).held == 400
 
 
 async def test_a_key_is_taken_once_in_the_whole_store(store: Store) -> None:

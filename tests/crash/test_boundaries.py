@@ -17,8 +17,8 @@ import pytest
 
 from ninelives.engine.runtime import Runtime
 from ninelives.faults import Boundary
-from ninelives.ids import RunId
 from ninelives.testing.world import World
+from support import facts
 
 VICTIM = pathlib.Path(__file__).with_name("victim.py")
 SOURCES = pathlib.Path(__file__).parents[2] / "src" / "ninelives"
@@ -53,7 +53,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> list[object]:
 
 async def tokens(store: str) -> tuple[int, int, int]:
     async with Runtime(store) as runtime:
-        budget = await runtime.store.budget(RunId("r"))
+        budget = await facts.spent(runtime.store)
         return budget.settled, budget.held, budget.unknown
 
 

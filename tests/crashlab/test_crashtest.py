@@ -133,8 +133,8 @@ async def known(delivery, effect, found):
 effects._known = known
 """,
     "a settlement forgets its hold": """
-from ninelives.store import apply
-apply._end_hold = lambda *_: None
+from ninelives.store import booking
+booking._end = lambda *_: None
 """,
     "an output is published before its commit": """
 from ninelives.durable import context

@@ -16,17 +16,16 @@ from ninelives.graph.builder import WorkflowBuilder
 from ninelives.graph.executor import Executor, handler
 from ninelives.graph.settings import Budget, RunSettings
 from ninelives.graph.workflow import Workflow
-from ninelives.ids import RunId
-from ninelives.store.base import Budget as Counters
-from support import crash, worlds
+from ninelives.store.budgets import Spending
+from support import crash, facts, worlds
 
 Single = Callable[[object], Workflow]
 Context = WorkflowContext[Never, str]
 
 
-async def budget(url: str) -> Counters:
+async def budget(url: str) -> Spending:
     async with Runtime(url) as runtime:
-        return await runtime.store.budget(RunId("r"))
+        return await facts.spent(runtime.store)
 
 
 async def test_a_recorded_reply_is_not_paid_for_again(url: str, single: Single) -> None:

@@ -14,9 +14,8 @@ from ninelives.durable.context import WorkflowContext
 from ninelives.durable.effects import Absent, Applied
 from ninelives.engine.runtime import Runtime
 from ninelives.graph.workflow import Workflow
-from ninelives.ids import RunId
 from ninelives.log import events, invariants
-from support import crash, worlds
+from support import crash, facts, worlds
 
 Single = Callable[[object], Workflow]
 Context = WorkflowContext[Never, str]
@@ -144,7 +143,7 @@ async def test_each_attempt_of_a_model_call_has_a_hold_of_its_own(url: str, sing
     assert ended.outputs == ["<hi>"]
     assert ended.count("model_requested") == 3
     async with Runtime(url) as runtime:
-        budget = await runtime.store.budget(RunId("r"))
+        budget = await facts.spent(runtime.store)
     assert (budget.settled, budget.held, budget.unknown) == (30, 0, 400)
 
 

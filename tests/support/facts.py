@@ -10,6 +10,7 @@ from ninelives.ids import RunId
 from ninelives.log import events
 from ninelives.log.events import Draft, Fact, Place
 from ninelives.store.base import Admission, Appended, Owner, Store
+from ninelives.store.budgets import RunBudget, Spending
 
 ONE = msgspec.Raw(b"1")
 
@@ -34,7 +35,9 @@ def started(cause: str = "start") -> Draft:
     )
 
 
-def admission(run: str = "r", *, tokens_max: int | None = None) -> Admission:
+def admission(
+    run: str = "r", *, tokens_max: int | None = None, budget: RunBudget | None = None
+) -> Admission:
     admitted = events.RunAdmitted(
         workflow="w",
         input=ONE,
@@ -44,14 +47,30 @@ def admission(run: str = "r", *, tokens_max: int | None = None) -> Admission:
         target=msgspec.Raw(b"null"),
     )
     return Admission(
-        RunId(run), "w", "f", tokens_max, draft(admitted, superstep=0, executor=""), started()
+        RunId(run),
+        "w",
+        "f",
+        budget or RunBudget(tokens_max=tokens_max),
+        draft(admitted, superstep=0, executor=""),
+        started(),
     )
 
 
-async def admit(store: Store, run: str = "r", *, tokens_max: int | None = None) -> Owner:
-    owner = await store.admit(admission(run, tokens_max=tokens_max))
+async def admit(
+    store: Store,
+    run: str = "r",
+    *,
+    tokens_max: int | None = None,
+    budget: RunBudget | None = None,
+) -> Owner:
+    owner = await store.admit(admission(run, tokens_max=tokens_max, budget=budget))
     assert isinstance(owner, Owner)
     return owner
+
+
+async def spent(store: Store, run: str = "r") -> Spending:
+    """What counts against a run's own budget."""
+    return (await store.budgets.show(f"run:{run}", at=0)).total
 
 
 async def append(store: Store, owner: Owner, *facts: Fact) -> int:

@@ -23,6 +23,7 @@ PUBLIC = {
     "EffectRefused",
     "Executor",
     "Mail",
+    "Price",
     "Relay",
     "Retry",
     "Run",

@@ -24,6 +24,7 @@ _COMMANDS: Final = {
     "resolve": ("acting", "resolve", "Say what became of an effect of unknown outcome."),
     "cancel": ("acting", "cancel", "End a run, at its owner's next boundary."),
     "clear-halt": ("acting", "clear_halt", "Let a halted budget admit model calls again."),
+    "budget": ("budget", "budget", "Limits in tokens and money: list, set, halt, settle."),
     "relay": ("outbox", "relay", "Deliver the outbox: what handlers left for the outside."),
     "outbox": ("outbox", "outbox", "What waits in the outbox, dead letters, requeue."),
     "crashtest": ("crashtest", "crashtest", "Kill a workflow of yours at every boundary."),

@@ -15,12 +15,13 @@ from ninelives.engine.runtime import Runtime
 @click.command("clear-halt")
 @click.argument("run_id")
 @click.option("--by", default=getpass.getuser, show_default="your login", help="Who decides.")
+@click.option("--why", default="", help="For the journal.")
 @terminal.store_option
 @terminal.asynchronous
-async def clear_halt(run_id: str, by: str, store: str) -> int:
+async def clear_halt(run_id: str, by: str, why: str, store: str) -> int:
     """Let the halted budget of RUN_ID admit model calls again; unknown holds stay counted."""
     async with Runtime(store, create=False) as runtime:
-        cleared = await runtime.clear_halt(run_id, by=by)
+        cleared = await runtime.clear_halt(run_id, by=by, why=why)
     if cleared:
         terminal.say(f"cleared by {by}; go on with `ninelives resume {run_id}`")
     else:

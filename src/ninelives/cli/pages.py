@@ -6,13 +6,15 @@ import json
 
 import msgspec
 
-from ninelives import clock, codec
+from ninelives import clock, codec, money
+from ninelives.cli import ledger_pages
 from ninelives.cli.terminal import ago, next_step
 from ninelives.engine.runner import Status
 from ninelives.log.events import Event
 from ninelives.log.projection import Report
 from ninelives.log.report import ending
-from ninelives.store.base import Budget, OpenEffect, RunRow
+from ninelives.store.base import OpenEffect, RunRow
+from ninelives.store.budgets import Budget
 
 
 def report(folded: Report, status: Status) -> str:
@@ -106,16 +108,42 @@ def _ledger(folded: Report) -> list[str]:
         calls, tokens = folded.count(status)
         parts.append(f"{calls} {status} ({tokens} tokens)")
     lines = [f"ledger: {', '.join(parts)}; {folded.committed_tokens} tokens committed"]
+    lines += [f"  {line}" for line in (_cost(folded), _reported(folded)) if line]
     latest = max(folded.processes, default=0)
-    lines += [
-        f"  orphaned hold: {hold.tokens} tokens of {hold.executor}, superstep "
-        f"{hold.superstep}, process {hold.incarnation}"
-        for hold in folded.holds.values()
-        if hold.status == "held" and hold.incarnation < latest
-    ]
+    for hold in folded.holds.values():
+        if hold.status == "held" and hold.incarnation < latest:
+            lines.append(
+                f"  orphaned hold: {hold.tokens} tokens of {hold.executor}, superstep "
+                f"{hold.superstep}, process {hold.incarnation}"
+            )
     if folded.halted is not None:
         lines.append(f"halted since {clock.iso(folded.halted[1])}: {folded.halted[0]}")
     return lines
+
+
+def _cost(folded: Report) -> str:
+    if not folded.holds or folded.unpriced == len(folded.holds):
+        return ""  # no price is known: tokens say all there is
+    unpriced = f", and {folded.unpriced} calls of unknown price" if folded.unpriced else ""
+    return f"cost: {money.dollars(folded.committed_microdollars)}{unpriced}"
+
+
+def _reported(folded: Report) -> str:
+    """The parts of the reports, where any is more than input and output."""
+    sums = folded.reported
+    parts = [
+        f"{count} {name}"
+        for name, count in (
+            ("read from cache", sums.cache_read),
+            ("written to cache", sums.cache_write),
+            ("reasoning", sums.reasoning),
+            ("tools", sums.tool),
+        )
+        if count
+    ]
+    if not parts:
+        return ""
+    return f"reported tokens: {sums.input} in, {sums.output} out; of them {', '.join(parts)}"
 
 
 def _timeline(folded: Report) -> list[str]:
@@ -140,23 +168,33 @@ def _span(span: list[int], incarnations: tuple[int, ...]) -> str:
     return f"  {where:>12}  {who}"
 
 
-def show(row: RunRow, status: Status, budget: Budget, unknown: list[OpenEffect]) -> str:
+def show(row: RunRow, status: Status, budgets: list[Budget], unknown: list[OpenEffect]) -> str:
     """One run in a few lines, ending with what to do."""
-    limit = "no limit" if budget.tokens_max is None else f"of {budget.tokens_max}"
     lines = [
         f"run {row.id} ({row.workflow}): {status.state}",
         f"  superstep {row.superstep}, event {row.seq}, process {row.incarnation}",
         f"  admitted {clock.iso(row.admitted_at)}, last event {ago(row.updated_at)} ago",
-        f"  tokens: {budget.committed} committed, {limit}",
+        *_budgets(budgets),
     ]
-    if budget.halted:
-        lines.append(f"  halted since {clock.iso(budget.halted_at)}: {budget.halted}")
     if status.reason:
         lines.append(f"  {status.code}: {status.reason}")
     lines += _open_effects(row, status, unknown)
     if status.state in {"parked", "failed"}:
         lines.append(f"  next: {next_step(row.id, status)}")
     return "\n".join(lines)
+
+
+def _budgets(budgets: list[Budget]) -> list[str]:
+    """The run's own budget, and those of the others that limit it or are halted."""
+    lines: list[str] = []
+    for index, budget in enumerate(budgets):
+        if index and not budget.limits and not budget.halted:
+            continue
+        spent = ledger_pages.limits(budget)
+        lines += [f"  budget {budget.name}, {line.strip()}" for line in spent]
+        if budget.halted:
+            lines.append(f"    halted since {clock.iso(budget.halted_at)}: {budget.halted}")
+    return lines
 
 
 def _open_effects(row: RunRow, status: Status, unknown: list[OpenEffect]) -> list[str]:

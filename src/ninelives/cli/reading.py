@@ -51,15 +51,20 @@ async def show(run_id: str, traceback: bool, as_json: bool, store: str) -> int: 
     """How RUN_ID stands, and what to do next."""
     async with Runtime(store, create=False) as runtime:
         row = await runtime.store.run(RunId(run_id))
-        budget = await runtime.store.budget(row.id)
+        budgets = await runtime.budgets.of_run(row.id)
         unknown = await runtime.store.open_effects(row.id)
         journal = await _journal(await runtime.attach(run_id)) if traceback else []
     if as_json:
         keys = [effect.key for effect in unknown]
-        extra = {"committed_tokens": budget.committed, "unknown_effects": keys}
+        spent = budgets[0].total
+        extra = {
+            "committed_tokens": spent.committed,
+            "committed_microdollars": spent.microdollars,
+            "unknown_effects": keys,
+        }
         terminal.say_json(_row(row) | extra)
     else:
-        terminal.say(pages.show(row, status_of(row), budget, unknown))
+        terminal.say(pages.show(row, status_of(row), budgets, unknown))
         failures = [each.fact for each in journal if isinstance(each.fact, HandlerFailed)]
         if failures:
             terminal.say(failures[-1].traceback)

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, NoReturn, ParamSpec, TypeVar
@@ -131,8 +132,8 @@ def next_step(run_id: str, status: Status) -> str:
         case "Failed":
             traceback = command("show", run_id, "--traceback")
             return f"mend the cause ({traceback} shows where), then {resume}"
-        case "BudgetHalted":
-            return f"{command('clear-halt', run_id)}, then {resume}"
+        case "BudgetHalted" | "BudgetExceeded" | "ModelUnpriced" as code:
+            return f"{_about_budget(run_id, code, status.reason)}, then {resume}"
         case "OutcomeUnknown" | "DeadlineExceeded":
             return (
                 f"find out what happened; {command('show', run_id)} says how to tell it; "
@@ -142,10 +143,22 @@ def next_step(run_id: str, status: Status) -> str:
             return f"restore the code that recorded the run, then {resume}"
         case "Stuck":
             return f"find what kills it; {command('resume', run_id, '--force')} tries once more"
-        case "BudgetExceeded":
-            return f"the budget was fixed at admission; see {command('report', run_id)}"
         case _:
             return f"{resume} tries again"
+
+
+def _about_budget(run_id: str, code: str, reason: str) -> str:
+    """What lets the budget that a refusal names (else the run's own) admit calls again."""
+    found = re.match(r"budget (['\"])(.+?)\1", reason)
+    name = found.group(2) if found else f"run:{run_id}"
+    shown = command("budget", "show", name)
+    if code == "ModelUnpriced":
+        return "give the model a price (0 if it is free)"
+    if code == "BudgetExceeded":
+        return f"{shown}; raise it ({command('budget', 'set', name)})"
+    if name != f"run:{run_id}":
+        return f"{shown}; {command('budget', 'clear-halt', name)} when it may go on"
+    return f"{shown} says what is not known; {command('clear-halt', run_id)}"
 
 
 def ago(at_ms: int) -> str:

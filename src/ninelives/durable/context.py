@@ -64,10 +64,10 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         delivery: Delivery,
         *,
         settings: Mapping[str, Scalar],
-        models: Mapping[str, Model] | None = None,
+        terms: models.Terms | None = None,
     ) -> None:
         self._delivery = delivery
-        self._models = models
+        self._terms = terms or models.Terms()
         self.settings = settings
 
     # -- where the handler stands -----------------------------------------------------------
@@ -222,7 +222,8 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
     ) -> str:
         """Ask a model once, through the ledger; a recorded reply is never paid for again.
 
-        The hold of `reserve_tokens` is durable before the request, reply and settlement in one
+        The hold of `reserve_tokens` (input and output together) is durable before the request,
+        if every budget that the run draws on admits it; reply and settlement are recorded in one
         transaction after it. A crash in between leaves the hold counted, and asks again.
 
         Raises:
@@ -230,14 +231,20 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
             ModelUnavailable: no installed package knows the model's name.
         """
         calls.refuse_nested("model")
-        found = models.resolve(model, self._models) if isinstance(model, str) else model
         request = ModelRequest(
-            model=model if isinstance(model, str) else found.name,
+            model=model if isinstance(model, str) else model.name,
             prompt=prompt,
             system=system,
             max_output_tokens=max_output_tokens,
         )
-        call = models.ModelCall(found, request, reserve_tokens, deadline_seconds, retry)
+        call = models.prepare(
+            self._terms,
+            model,
+            request,
+            reserve_tokens=reserve_tokens,
+            deadline_seconds=deadline_seconds,
+            retry=retry,
+        )
         return await models.ask(self._delivery, call)
 
     async def effect(

@@ -1,22 +1,25 @@
 """Model calls through the ledger: reserve, call under the deadline, record reply and settle.
 
 A reply is recorded together with its settlement, and never paid for again. A missing usage
-report keeps the reply, leaves the hold unknown and counted, and halts the budget.
+report keeps the reply, leaves the hold unknown and counted, and halts the run's budget, unless
+the provider can be asked for it, or the run's settings want the reservation counted.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata
+from typing import cast
 
 import msgspec
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
-from ninelives import errors, faults
-from ninelives.durable import calls, deadlines, ledger, retries
+from ninelives import errors, faults, ids
+from ninelives.durable import calls, deadlines, evidence, ledger, prices, retries
 from ninelives.durable.delivery import Call, Delivery
+from ninelives.durable.prices import Cost, Price
 from ninelives.durable.replay import Found
 from ninelives.durable.retries import ONCE, Retry
 from ninelives.durable.usage import Model, ModelReply, ModelRequest, Usage
@@ -25,18 +28,65 @@ from ninelives.store.base import Appended, BudgetRefused
 
 __all__ = ["Model", "ModelCall", "ModelReply", "ModelRequest", "Usage", "ask", "resolve"]
 
-BUDGET = "run"
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On what terms the models of one run are asked."""
+
+    models: Mapping[str, Model] = field(default_factory=dict[str, Model])
+    prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    count_reserved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """A model call as the handler asks for it."""
+    """A model call as the handler asks for it. `cost` None: nobody knows the price."""
 
     model: Model
     request: ModelRequest
     reserve_tokens: int
     deadline_seconds: float | None
     retry: Retry = ONCE
+    cost: Cost | None = None
+    count_reserved: bool = False
+
+    @property
+    def reserve_microdollars(self) -> int | None:
+        """The most that the reserved tokens can cost."""
+        if self.cost is None:
+            return None
+        return prices.worst_case(self.cost, self.reserve_tokens, self.request.max_output_tokens)
+
+
+def prepare(
+    terms: Terms,
+    model: str | Model,
+    request: ModelRequest,
+    *,
+    reserve_tokens: int,
+    deadline_seconds: float | None,
+    retry: Retry,
+) -> ModelCall:
+    """Find the model, and what its calls cost.
+
+    Raises:
+        ModelUnavailable: nobody offers it.
+        ValueError: the reservation is no positive number of tokens.
+    """
+    reserved = cast("object", reserve_tokens)
+    if not isinstance(reserved, int) or isinstance(reserved, bool) or reserved < 1:
+        message = f"reserve_tokens={reserved!r}: reserve at least 1 token, the most it may take"
+        raise ValueError(message)
+    found = resolve(model, terms.models) if isinstance(model, str) else model
+    return ModelCall(
+        model=found,
+        request=request,
+        reserve_tokens=reserve_tokens,
+        deadline_seconds=deadline_seconds,
+        retry=retry,
+        cost=prices.cost_of(found.name, found, terms.prices),
+        count_reserved=terms.count_reserved,
+    )
 
 
 def resolve(name: str, models: Mapping[str, Model] | None = None) -> Model:
@@ -120,7 +170,10 @@ async def _attempt(
 ) -> str:
     place = delivery.placed(place, under_way)
     requested = events.ModelRequested(
-        place=place, model=call.model.name, reserved_tokens=call.reserve_tokens
+        place=place,
+        model=call.model.name,
+        reserved_tokens=call.reserve_tokens,
+        reserved_microdollars=call.reserve_microdollars,
     )
     result = await delivery.offer(requested)
     if isinstance(result, BudgetRefused):
@@ -153,7 +206,9 @@ async def _answer(
     faults.act("model", f"{delivery.journal.run}:{hold}")
     try:
         with calls.nested("a model call"):
-            return await deadlines.within(call.model.request(call.request), call.deadline_seconds)
+            return _whole(
+                await deadlines.within(call.model.request(call.request), call.deadline_seconds)
+            )
     except deadlines.Expired as expired:
         reason = (
             f"model {call.model.name!r}: {expired}; whether it was billed is unknown, its "
@@ -176,6 +231,14 @@ async def _answer(
         raise Unanswered("OutcomeUnknown", reason) from error
 
 
+def _whole(reply: object) -> ModelReply:
+    """Tell an answer from what cannot be one, while the hold can still be left unknown."""
+    if isinstance(reply, ModelReply) and isinstance(cast("object", reply.text), str):
+        return reply
+    message = f"the model gave {reply!r:.200}, which is no ModelReply with a text"
+    raise TypeError(message)
+
+
 async def _record(
     delivery: Delivery,
     call: ModelCall,
@@ -185,6 +248,8 @@ async def _record(
     under_way: Call,
 ) -> str:
     settlement = ledger.settle(reply.usage, text=reply.text)
+    missing = settlement.missing
+    reply = replace(reply, usage=ledger.counted(reply.usage))
     encoded = delivery.journal.sized(msgspec.json.encode(reply), "the model's reply")
     facts: list[events.Fact] = [
         events.ModelReplied(
@@ -194,16 +259,43 @@ async def _record(
             usage=msgspec.Raw(msgspec.json.encode(reply.usage)),
             hold_status=settlement.status,
             tokens=settlement.tokens,
+            microdollars=_cost(call, settlement),
+            counted=bool(missing) and call.count_reserved,
         )
     ]
-    reason = f"model {call.model.name!r}: {settlement.missing}; its hold stays counted"
-    if settlement.missing:
-        facts.append(events.BudgetHalted(budget=BUDGET, reason=reason))
+    reason = f"model {call.model.name!r}: {missing}; its hold stays counted"
+    halts = bool(missing) and not call.count_reserved
+    if halts:
+        budget = ids.run_budget(delivery.journal.run)
+        facts.append(events.BudgetHalted(budget=budget, reason=reason))
     elif delivery.coarse:
         delivery.at_commit.extend(facts)
         return reply.text
     await delivery.append(*facts)
     faults.reach(faults.Boundary.MODEL_RECORDED)
-    if settlement.missing:
+    if halts and not await _settled_by_evidence(delivery, call, hold, reply):
         raise delivery.park("BudgetHalted", reason)
     return reply.text
+
+
+def _cost(call: ModelCall, settlement: ledger.Settlement) -> int | None:
+    """What a settled call cost; None leaves it at what was reserved."""
+    if call.cost is None or settlement.billed is None:
+        return None
+    return call.cost(settlement.billed)
+
+
+async def _settled_by_evidence(
+    delivery: Delivery, call: ModelCall, hold: int, reply: ModelReply
+) -> bool:
+    """Ask the provider for the report that is missing; whether the halt is gone again."""
+    journal = delivery.journal
+    question = evidence.Question(
+        run=journal.run,
+        hold=hold,
+        superstep=delivery.superstep,
+        reply=reply,
+        model=call.model,
+        cost=call.cost,
+    )
+    return await evidence.clear(journal.store, [question], now=journal.now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ninelives import codec, errors
+from ninelives import codec, errors, ids
 from ninelives.durable.effects import Absent, Applied
 from ninelives.engine.run import status_of
 from ninelives.engine.runner import Status
@@ -12,10 +12,11 @@ from ninelives.ids import RunId
 from ninelives.log import events
 from ninelives.log.events import Draft, Fact
 from ninelives.store.base import RunRow, Store
+from ninelives.store.budgets import BudgetAct
 
 
-async def clear_halt(store: Store, run: RunId, at: int, *, by: str) -> bool:
-    """Let a halted budget admit calls again; unknown holds stay counted.
+async def clear_halt(store: Store, run: RunId, at: int, *, by: str, why: str = "") -> bool:
+    """Let a run's halted budget admit calls again; unknown holds stay counted.
 
     Returns whether it was halted.
 
@@ -24,10 +25,27 @@ async def clear_halt(store: Store, run: RunId, at: int, *, by: str) -> bool:
         RunEnded: it has completed or was cancelled.
     """
     row = await store.run(run)
-    if not (await store.budget(run)).halted:
+    own = ids.run_budget(run)
+    if not (await store.budgets.show(own, at=at)).halted:
         return False
-    await _act(store, row, at, events.HaltCleared(budget="run", by=by))
+    await _act(store, row, at, events.HaltCleared(budget=own, by=by, why=why))
     return True
+
+
+async def change_budget(store: Store, fact: BudgetAct, at: int) -> None:
+    """Record what a person does to a budget: in its run's journal, or in the budget's own.
+
+    Raises:
+        BudgetUnknown: there is none of that name (for clearing a halt).
+        RunNotFound: the budget would be that of a run which does not exist.
+        RunEnded: the run has completed or was cancelled.
+    """
+    name = ids.budget_name(fact.budget)
+    if name.startswith(ids.RUN_BUDGET):
+        row = await store.run(RunId(name.removeprefix(ids.RUN_BUDGET)))
+        await _act(store, row, at, fact)
+    else:
+        await store.budgets.act(name, Draft(fact=fact, at=at, superstep=0))
 
 
 async def resolve(

@@ -17,12 +17,13 @@ from ninelives import clock, codec, errors
 from ninelives.durable.context import Scalar
 from ninelives.engine.target import Target
 from ninelives.graph import matching
-from ninelives.graph.settings import RunSettings
+from ninelives.graph.settings import Budget, OnMissingUsage, RunSettings
 from ninelives.graph.workflow import Workflow
 from ninelives.ids import RunId
 from ninelives.log import events
 from ninelives.log.events import Draft
 from ninelives.store.base import Admission, RunRow, Store
+from ninelives.store.budgets import RunBudget
 
 SHOWN_CHARACTERS_MAX = 80
 Cause: TypeAlias = Literal["start", "resume", "take_over"]
@@ -34,6 +35,20 @@ class Settings(msgspec.Struct, frozen=True):
     record: Literal["operation", "superstep"]
     tokens_max: int | None
     values: dict[str, Scalar]
+    microdollars_max: int | None = None
+    on_missing_usage: OnMissingUsage = "halt"
+    tenant: str | None = None
+    budgets: tuple[str, ...] = ()
+
+    def budget(self, workflow: str) -> RunBudget:
+        """What a run with these settings draws on."""
+        tenant = () if self.tenant is None else (f"tenant:{self.tenant}",)
+        return RunBudget(
+            tokens_max=self.tokens_max,
+            microdollars_max=self.microdollars_max,
+            named=self.budgets,
+            levels=(*tenant, f"workflow:{workflow}", "store"),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +90,16 @@ def prepare(
 ) -> Admission:
     """A run that is to exist. The workflow's settings are asked for here, and only here."""
     chosen = _settings(workflow)
-    tokens_max = chosen.budget.tokens if chosen.budget is not None else None
-    settings = Settings(chosen.record, tokens_max, dict(chosen.values))
+    own = chosen.budget or Budget()
+    settings = Settings(
+        record=chosen.record,
+        tokens_max=own.tokens,
+        values=dict(chosen.values),
+        microdollars_max=own.microdollars,
+        on_missing_usage=own.on_missing_usage,
+        tenant=chosen.tenant,
+        budgets=tuple(chosen.budgets),
+    )
     admitted = events.RunAdmitted(
         workflow=workflow.name,
         input=raw,
@@ -89,7 +112,7 @@ def prepare(
         run=run,
         workflow=workflow.name,
         input_fingerprint=fingerprint,
-        tokens_max=tokens_max,
+        budget=settings.budget(workflow.name),
         admitted=Draft(fact=admitted, at=at, superstep=0),
         started=started(workflow, "start", at),
     )

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ninelives import errors, faults
+from ninelives import errors, faults, ids
 from ninelives.durable.context import Scalar
 from ninelives.durable.delivery import StopSignal
 from ninelives.durable.journal import Journal
-from ninelives.durable.usage import Model
+from ninelives.durable.models import Terms
 from ninelives.engine import superstep
 from ninelives.engine.position import Due, Position
 from ninelives.engine.superstep import Committed, Failure, OnOutput, Superstep
@@ -42,7 +42,7 @@ class Runner:
     position: Position
     journal: Journal
     settings: Mapping[str, Scalar]
-    models: Mapping[str, Model]
+    terms: Terms
     coarse: bool
     stopping: StopSignal
     reload: Callable[[], Awaitable[Position]]
@@ -67,9 +67,10 @@ class Runner:
         return self.status
 
     async def _supersteps(self) -> None:
-        halted = (await self.journal.store.budget(self.journal.run)).halted
-        if halted:
-            await self._park("BudgetHalted", halted, [])
+        own = ids.run_budget(self.journal.run)
+        budget = await self.journal.store.budgets.show(own, at=self.journal.now())
+        if budget.halted:
+            await self._park("BudgetHalted", budget.halted, [])
         while self.status.state == "running":
             if self.journal.cancelled:
                 await self._cancel()
@@ -90,7 +91,7 @@ class Runner:
             position=self.position,
             journal=self.journal,
             settings=self.settings,
-            models=self.models,
+            terms=self.terms,
             stopping=self.stopping,
             coarse=self.coarse,
             end=lambda: [events.IncarnationEnded(cause="completed")],

@@ -16,8 +16,10 @@ from ninelives import clock, codec, errors, faults, ids
 from ninelives.durable.delivery import StopSignal
 from ninelives.durable.effects import Absent, Applied
 from ninelives.durable.journal import VALUE_BYTES_MAX, Journal
+from ninelives.durable.models import Terms
 from ninelives.durable.usage import Model
 from ninelives.engine import acts, admission, position, target
+from ninelives.engine.budgets import Budgets
 from ninelives.engine.run import Run, status_of
 from ninelives.engine.runner import Runner, Status
 from ninelives.engine.superstep import OnOutput
@@ -67,6 +69,7 @@ class Runtime:
         )
         self._models = dict(models or {})
         self._now = now
+        self.budgets = Budgets(self.store, self._models, now)
         self._value_bytes_max = value_bytes_max
         self._cold = cold
         self._crashes_max = crashes_max
@@ -163,7 +166,8 @@ class Runtime:
             raise errors.RunEnded(row.id, row.state)
         where = target or (await admission.recorded(self.store, row.id)).target
         found = workflow or self._load(row.id, where)
-        if row.state == "parked" and (await self.store.budget(row.id)).halted:
+        halted = await self.budgets.halted(row.id, found.prices)
+        if row.state == "parked" and halted:
             return Run(row.id, self.store, found.registry, seq_at_start=row.seq)
         cause: Literal["resume", "take_over"] = "take_over" if take_over else "resume"
         retry = row.state in {"failed", "parked"}
@@ -182,9 +186,9 @@ class Runtime:
         """Runs, newest first; `before` is the `number` of the last row of the page before."""
         return await self.store.runs(limit=limit, before=before)
 
-    async def clear_halt(self, run_id: str, *, by: str = "") -> bool:
+    async def clear_halt(self, run_id: str, *, by: str = "", why: str = "") -> bool:
         """See `acts.clear_halt`."""
-        return await acts.clear_halt(self.store, ids.run_id(run_id), self._now(), by=by)
+        return await acts.clear_halt(self.store, ids.run_id(run_id), self._now(), by=by, why=why)
 
     async def resolve(
         self, run_id: str, key: str, answer: Applied | Absent, *, by: str = ""
@@ -280,7 +284,11 @@ class Runtime:
             position=await restore(),
             journal=journal,
             settings=settings.values,
-            models=self._models,
+            terms=Terms(
+                models=self._models,
+                prices=workflow.prices,
+                count_reserved=settings.on_missing_usage == "count_reserved",
+            ),
             coarse=settings.record == "superstep",
             stopping=self._stopping,
             reload=restore,

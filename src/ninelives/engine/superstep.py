@@ -21,9 +21,9 @@ from ninelives.durable import outbox
 from ninelives.durable.context import Scalar, WorkflowContext
 from ninelives.durable.delivery import Delivery, StopSignal, handling
 from ninelives.durable.journal import Journal
+from ninelives.durable.models import Terms
 from ninelives.durable.replay import Replay
 from ninelives.durable.state import Scope, View
-from ninelives.durable.usage import Model
 from ninelives.engine.position import Due, Pending, Position, Work, saves
 from ninelives.ids import RunId, Seq
 from ninelives.log import events
@@ -60,7 +60,7 @@ class Superstep:
     position: Position
     journal: Journal
     settings: Mapping[str, Scalar]
-    models: Mapping[str, Model]
+    terms: Terms
     stopping: StopSignal
     coarse: bool
     end: Callable[[], list[Fact]]
@@ -144,7 +144,7 @@ class Superstep:
             source = ", ".join(due.sources) or "the input"
             raise errors.MessageUnhandled(source, (due.target,), type(value).__name__)
         context: WorkflowContext[object, object] = WorkflowContext(
-            delivery, settings=self.settings, models=self.models
+            delivery, settings=self.settings, terms=self.terms
         )
         if delivery.id in self.position.retried:
             await delivery.wait_until(self.position.retried[delivery.id].due_at)

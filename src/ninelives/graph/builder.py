@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self, cast
 
 from ninelives import codec, errors
+from ninelives.durable.prices import Price
 from ninelives.graph import validation
 from ninelives.graph.edges import (
     Branch,
@@ -54,6 +55,7 @@ class WorkflowBuilder:
     `output_from` and `intermediate_output_from` choose whose yields are shown as which; with
     neither, all are outputs, with one, those not named are hidden. `settings` may be a callable,
     called for each run that is admitted; `record="superstep"` is short for it in the settings.
+    `prices` says by name what models cost that know no price of their own; it goes before theirs.
     """
 
     def __init__(  # noqa: PLR0913 - each is one setting, by name
@@ -67,6 +69,7 @@ class WorkflowBuilder:
         intermediate_output_from: Intermediates = None,
         record: Record = "operation",
         settings: Settings | None = None,
+        prices: Mapping[str, Price] | None = None,
         checkpoint_storage: object = None,
     ) -> None:
         self._start = start_executor
@@ -80,6 +83,12 @@ class WorkflowBuilder:
         self._output_from = output_from
         self._intermediate_output_from = intermediate_output_from
         self._settings = _combined(settings, record)
+        self._prices = dict(prices or {})
+        self._problems += [
+            f"prices={{{model!r}: ...}} is no Price"
+            for model, price in self._prices.items()
+            if not isinstance(cast("object", price), Price)
+        ]
         if checkpoint_storage is not None:
             self._problems.append(
                 "checkpoint_storage= is not taken here: the store is given to Runtime(...)"
@@ -157,6 +166,7 @@ class WorkflowBuilder:
                 max_iterations=self._max_iterations,
                 outputs=frozenset(outputs or ()) if explicit else None,
                 intermediates=frozenset(intermediates or ()),
+                prices=self._prices,
             )
         )
 

@@ -6,11 +6,12 @@ Immutable, without a trace of any run: one instance serves all runs of a process
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, cast
 
 from ninelives import codec, errors
+from ninelives.durable.prices import Price
 from ninelives.graph import description, edges
 from ninelives.graph.edges import FanIn, Group, Offer
 from ninelives.graph.executor import Executor
@@ -42,6 +43,7 @@ class Definition:
     max_iterations: int | None = None
     outputs: frozenset[str] | None = None
     intermediates: frozenset[str] = frozenset()
+    prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
 
 
 class Workflow:
@@ -56,6 +58,7 @@ class Workflow:
         self.edges = definition.edges
         self.max_iterations = definition.max_iterations
         self.registry = definition.registry
+        self.prices = definition.prices
         self._fan_ins = {each.id: each for each in self.edges if isinstance(each, FanIn)}
         # Read now: the files are most likely still those that were imported.
         self._code_version = description.code_version(self.executors.values())

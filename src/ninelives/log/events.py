@@ -185,15 +185,23 @@ class StepFailed(Fact, frozen=True, kw_only=True):
 
 
 class ModelRequested(Fact, frozen=True, kw_only=True):
-    """Durable before the request is sent; the hold `hold` (= this event's seq) is `held`."""
+    """Durable before the request is sent; the hold `hold` (= this event's seq) is `held`.
+
+    `reserved_microdollars` None: nobody knows what this model costs.
+    """
 
     place: Place
     model: str
     reserved_tokens: int
+    reserved_microdollars: int | None = None
 
 
 class ModelReplied(Fact, frozen=True, kw_only=True):
-    """The reply and its settlement, in one transaction. `hold` is ModelRequested's seq."""
+    """The reply and its settlement, in one transaction. `hold` is ModelRequested's seq.
+
+    `counted`: the usage is unknown, and the run's settings want the reservation counted instead
+    of a halt.
+    """
 
     place: Place
     hold: int
@@ -201,6 +209,8 @@ class ModelReplied(Fact, frozen=True, kw_only=True):
     usage: Raw
     hold_status: Literal["settled", "unknown"]
     tokens: int
+    microdollars: int | None = None
+    counted: bool = False
 
 
 class ModelUnsettled(Fact, frozen=True, kw_only=True):
@@ -300,18 +310,47 @@ class Leftover(Fact, frozen=True, kw_only=True):
 # -- the ledger ---------------------------------------------------------------------------
 
 
+class BudgetSet(Fact, frozen=True, kw_only=True):
+    """A person has set a budget's limit for one window; both None: it has none any more."""
+
+    budget: str
+    per: Literal["total", "day", "month"]
+    tokens_max: int | None = None
+    microdollars_max: int | None = None
+    by: str = ""
+    why: str = ""
+
+
 class BudgetHalted(Fact, frozen=True, kw_only=True):
-    """The budget admits no new call until a person clears it."""
+    """The budget admits no new call until a person, or evidence, clears it."""
 
     budget: str
     reason: str
+    by: str = ""
 
 
 class HaltCleared(Fact, frozen=True, kw_only=True):
-    """A person let the budget admit again; unknown holds stay counted."""
+    """The budget admits again; unknown holds stay counted."""
 
     budget: str
     by: str = ""
+    why: str = ""
+
+
+class HoldResolved(Fact, frozen=True, kw_only=True):
+    """What became of a hold that was left unknown, or held by a process that died.
+
+    `evidence` is the provider's own record of the answer, or a person's word.
+    """
+
+    hold: int
+    status: Literal["settled", "released"]
+    tokens: int
+    microdollars: int | None = None
+    evidence: Literal["provider", "person"] = "person"
+    usage: Raw = Raw(b"null")
+    by: str = ""
+    why: str = ""
 
 
 # -- the outbox ---------------------------------------------------------------------------
@@ -380,8 +419,10 @@ KINDS: dict[str, type[Fact]] = {
     "handler_retried": HandlerRetried,
     "replayed": Replayed,
     "leftover": Leftover,
+    "budget_set": BudgetSet,
     "budget_halted": BudgetHalted,
     "halt_cleared": HaltCleared,
+    "hold_resolved": HoldResolved,
     "outbox_queued": OutboxQueued,
     "outbox_delivered": OutboxDelivered,
     "outbox_dead": OutboxDead,

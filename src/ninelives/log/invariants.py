@@ -24,13 +24,19 @@ class Invariant(enum.Enum):
     I5 = "Supersteps commit in order, each once; outputs, messages and state lie in one that does."
     I6 = "An effect ends only after its intent; once its outcome is known, it has no other."
     I7 = "A key names one effect: one intent."
-    I8 = "A model call's hold ends at most once, after its request."
+    I8 = (
+        "A model call's hold ends at most once, after its request; what was left open is settled "
+        "or released by evidence or a person once."
+    )
     I9 = "A message is consumed by one handler, once, after it was sent."
     I10 = (
-        "After completion or cancellation nothing more happens but deliveries of the outbox; "
-        "who has let go of a run writes nothing more."
+        "After completion or cancellation nothing more happens but deliveries of the outbox and "
+        "settlements of open holds; who has let go of a run writes nothing more."
     )
-    I11 = "A reply whose usage is unknown halts a budget in the same commit."
+    I11 = (
+        "A reply whose usage is unknown halts a budget in the same commit, unless its run wants "
+        "the reservation counted."
+    )
     I12 = (
         "An outbox key is queued once; its message is delivered or dies after that, is delivered "
         "once, and only a person brings it back from the dead."
@@ -147,6 +153,7 @@ def _keys(journal: Sequence[Event]) -> Findings:
 
 def _holds(journal: Sequence[Event]) -> Findings:
     held: set[int] = set()
+    unknown: set[int] = set()
     for event in journal:
         match event.fact:
             case events.ModelRequested():
@@ -155,8 +162,21 @@ def _holds(journal: Sequence[Event]) -> Findings:
                 if hold not in held:
                     yield event.seq, f"hold {hold} is not held"
                 held.discard(hold)
+                if _leaves_unknown(event.fact):
+                    unknown.add(hold)
+            case events.HoldResolved(hold=hold):
+                if hold not in held | unknown:
+                    yield event.seq, f"hold {hold} is not open"
+                held.discard(hold)
+                unknown.discard(hold)
             case _:
                 pass
+
+
+def _leaves_unknown(fact: events.Fact) -> bool:
+    if isinstance(fact, events.ModelReplied):
+        return fact.hold_status == "unknown"
+    return isinstance(fact, events.ModelUnsettled) and fact.outcome == "unknown"
 
 
 def _messages(journal: Sequence[Event]) -> Findings:
@@ -183,6 +203,7 @@ _AFTER_THE_END = (
     events.OutboxDelivered,
     events.OutboxDead,
     events.OutboxRequeued,
+    events.HoldResolved,
 )
 
 
@@ -201,7 +222,7 @@ def _ends(journal: Sequence[Event]) -> Findings:
 def _halts(journal: Sequence[Event]) -> Findings:
     for event, after in zip(journal, [*journal[1:], None], strict=True):
         unknown = isinstance(event.fact, events.ModelReplied) and (
-            event.fact.hold_status == "unknown"
+            event.fact.hold_status == "unknown" and not event.fact.counted
         )
         halts = after is not None and isinstance(after.fact, events.BudgetHalted)
         if unknown and not halts:

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, TypeVar
 
+import msgspec
+
 from ninelives.log import events
 from ninelives.log.events import Event
 
@@ -33,14 +35,32 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A reservation and what became of it; `tokens` is what counts."""
+    """A reservation and what became of it; `tokens` and `microdollars` are what counts.
+
+    `microdollars` None: nobody knows the price. `resolved`: by evidence or by a person.
+    """
 
     seq: int
     executor: str
     superstep: int
     incarnation: int
+    model: str
     tokens: int
+    microdollars: int | None = None
     status: HoldStatus = "held"
+    resolved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What providers reported of a run's calls, part by part, summed."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+    tool: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +94,7 @@ class Report:
     skipped_effects: int = 0
     halted: tuple[str, int] | None = None
     timeline: dict[int, Superstep] = field(default_factory=dict)
+    reported: Tokens = field(default_factory=Tokens)
     drifts: int = 0
     leftovers: int = 0
     outbox: dict[str, OutboxState] = field(default_factory=dict)
@@ -82,6 +103,18 @@ class Report:
     def committed_tokens(self) -> int:
         """Settled at actual, held and unknown at reserved."""
         return sum(hold.tokens for hold in self.holds.values())
+
+    @property
+    def committed_microdollars(self) -> int:
+        """The same in money, for the calls whose price is known."""
+        return sum(hold.microdollars or 0 for hold in self.holds.values())
+
+    @property
+    def unpriced(self) -> int:
+        """Calls that count, and of which nobody knows the price."""
+        return sum(
+            hold.microdollars is None and hold.status != "released" for hold in self.holds.values()
+        )
 
     def reentered(self) -> list[tuple[str, int, int, tuple[int, ...]]]:
         """Deliveries with durable facts of several processes: executor, superstep, message."""
@@ -186,7 +219,12 @@ def _fact(report: Report, event: Event) -> None:
         case events.EffectEnded() as ended:
             report.effects[ended.key] = ended.outcome
             report.skipped_effects += ended.by == "reconcile" and ended.outcome == "confirmed"
-        case events.ModelRequested() | events.ModelReplied() | events.ModelUnsettled():
+        case (
+            events.ModelRequested()
+            | events.ModelReplied()
+            | events.ModelUnsettled()
+            | events.HoldResolved()
+        ):
             _model(report, event)
         case events.BudgetHalted(reason=reason):
             report.halted = (reason, event.at)
@@ -206,23 +244,58 @@ def _replayed(report: Report, fact: events.Replayed) -> None:
 
 def _model(report: Report, event: Event) -> None:
     match event.fact:
-        case events.ModelRequested(reserved_tokens=reserved):
+        case events.ModelRequested() as requested:
             report.holds[event.seq] = Hold(
-                event.seq, event.executor, event.superstep, event.incarnation, reserved
+                seq=event.seq,
+                executor=event.executor,
+                superstep=event.superstep,
+                incarnation=event.incarnation,
+                model=requested.model,
+                tokens=requested.reserved_tokens,
+                microdollars=requested.reserved_microdollars,
             )
             report.unanswered.add(event.seq)
-        case events.ModelReplied(hold=seq, hold_status=status, tokens=tokens):
-            hold = report.holds[seq]
-            counted = tokens if status == "settled" else hold.tokens
-            report.holds[seq] = replace(hold, status=status, tokens=counted)
+        case events.ModelReplied(hold=seq) as replied:
             report.unanswered.discard(seq)
+            if replied.hold_status == "settled":
+                _settle(report, seq, replied.tokens, replied.microdollars, replied.usage)
+            else:
+                report.holds[seq] = replace(report.holds[seq], status="unknown")
         case events.ModelUnsettled(hold=seq, outcome="failed"):
-            report.holds[seq] = replace(report.holds[seq], status="released", tokens=0)
+            _release(report, seq)
             report.unanswered.discard(seq)
         case events.ModelUnsettled(hold=seq):
             report.holds[seq] = replace(report.holds[seq], status="unknown")
+        case events.HoldResolved(hold=seq) as found:
+            if found.status == "settled":
+                _settle(report, seq, found.tokens, found.microdollars, found.usage)
+            else:
+                _release(report, seq)
+            report.holds[seq] = replace(report.holds[seq], resolved=True)
         case _:
             raise AssertionError(event)
+
+
+def _settle(
+    report: Report, seq: int, tokens: int, microdollars: int | None, usage: events.Raw
+) -> None:
+    """A settlement without a cost costs what was held."""
+    hold = report.holds[seq]
+    cost = hold.microdollars if microdollars is None else microdollars
+    report.holds[seq] = replace(hold, status="settled", tokens=tokens, microdollars=cost)
+    found, sums = msgspec.json.decode(usage) or {}, report.reported
+    report.reported = Tokens(
+        input=sums.input + (found.get("input_tokens") or 0),
+        output=sums.output + (found.get("output_tokens") or 0),
+        cache_read=sums.cache_read + (found.get("cache_read_tokens") or 0),
+        cache_write=sums.cache_write + (found.get("cache_write_tokens") or 0),
+        reasoning=sums.reasoning + (found.get("reasoning_tokens") or 0),
+        tool=sums.tool + (found.get("tool_tokens") or 0),
+    )
+
+
+def _release(report: Report, seq: int) -> None:
+    report.holds[seq] = replace(report.holds[seq], status="released", tokens=0, microdollars=0)
 
 
 def _status(report: Report, event: Event) -> None:

@@ -81,7 +81,24 @@ def _effects(report: Report) -> dict[str, Json]:
 
 def _ledger(report: Report) -> dict[str, Json]:
     ledger: dict[str, Json] = {}
+    money: dict[str, Json] = {}
     for status in get_args(HoldStatus):
         calls, tokens = report.count(status)
         ledger[status] = {"calls": calls, "tokens": tokens}
-    return {**ledger, "committed_tokens": report.committed_tokens}
+        holds = [each for each in report.holds.values() if each.status == status]
+        money[status] = sum(each.microdollars or 0 for each in holds)
+    return {
+        **ledger,
+        "committed_tokens": report.committed_tokens,
+        "microdollars": {**money, "committed": report.committed_microdollars},
+        "unpriced_calls": report.unpriced,
+        "resolved_calls": sum(each.resolved for each in report.holds.values()),
+        "reported_tokens": {
+            "input": report.reported.input,
+            "output": report.reported.output,
+            "cache_read": report.reported.cache_read,
+            "cache_write": report.reported.cache_write,
+            "reasoning": report.reported.reasoning,
+            "tool": report.reported.tool,
+        },
+    }

@@ -15,11 +15,10 @@ import msgspec
 from ninelives.ids import RunId, Seq
 from ninelives.log import events
 from ninelives.log.events import Draft
-from ninelives.store import queries, rows
-from ninelives.store.base import Budget, BudgetRefused, KeyTaken
+from ninelives.store import booking, queries, rows
+from ninelives.store.base import BudgetRefused, KeyTaken
 from ninelives.store.rows import row_id
 
-BUDGET = "run"
 _SQL = queries.load("sqlite")
 _encode = msgspec.json.Encoder().encode
 
@@ -45,8 +44,8 @@ def refusal(
     """Whether a fact may not be written: asked before anything is."""
     for row in prepared:
         match row.draft.fact:
-            case events.ModelRequested(reserved_tokens=reserve):
-                refused = _admits(rows.budget(connection, run, BUDGET), reserve)
+            case events.ModelRequested() as requested:
+                refused = booking.refusal(connection, run, requested, row.draft.at)
                 if refused is not None:
                     return refused
             case events.EffectIntended(key=key):
@@ -59,18 +58,6 @@ def refusal(
                     return KeyTaken(RunId(found[1]), Seq(found[2]), Seq(found[3]), found[4])
             case _:
                 pass
-    return None
-
-
-def _admits(budget: Budget, reserve: int) -> BudgetRefused | None:
-    if budget.halted:
-        return BudgetRefused("BudgetHalted", budget.halted)
-    if budget.tokens_max is not None and budget.committed + reserve > budget.tokens_max:
-        return BudgetRefused(
-            "BudgetExceeded",
-            f"{budget.committed} of {budget.tokens_max} tokens are committed, "
-            f"the call would reserve {reserve} more",
-        )
     return None
 
 
@@ -123,10 +110,12 @@ def _apply(connection: apsw.Connection, run: int, seq: int, draft: Draft) -> Non
             events.ModelRequested()
             | events.ModelReplied()
             | events.ModelUnsettled()
+            | events.BudgetSet()
             | events.BudgetHalted()
             | events.HaltCleared()
+            | events.HoldResolved()
         ):
-            _apply_ledger(connection, run, seq, draft)
+            booking.book(connection, run, seq, draft)
         case (
             events.OutboxQueued()
             | events.OutboxDelivered()
@@ -148,41 +137,6 @@ def _apply_state(connection: apsw.Connection, run: int, seq: int, fact: events.S
         connection.execute(_SQL["state_set"], (*place, seq))
     else:
         connection.execute(_SQL["state_delete"], place)
-
-
-def _apply_ledger(connection: apsw.Connection, run: int, seq: int, draft: Draft) -> None:
-    match draft.fact:
-        case events.ModelRequested(reserved_tokens=reserved):
-            connection.execute(_SQL["hold_insert"], (row_id(run, seq), reserved, reserved))
-            _move(connection, run, held=reserved)
-        case events.ModelReplied(hold=hold, hold_status=status, tokens=tokens):
-            _end_hold(connection, run, hold, status, tokens)
-        case events.ModelUnsettled(hold=hold, outcome=outcome):
-            _end_hold(connection, run, hold, "unknown" if outcome == "unknown" else "released", 0)
-        case events.BudgetHalted(budget=name, reason=reason):
-            connection.execute(_SQL["budget_halt"], (reason, draft.at, run, name))
-        case events.HaltCleared(budget=name):
-            connection.execute(_SQL["budget_halt"], ("", 0, run, name))
-        case _:
-            raise AssertionError(draft.fact)
-
-
-def _end_hold(connection: apsw.Connection, run: int, hold: int, status: str, tokens: int) -> None:
-    counted = tokens if status == "settled" else 0
-    ended = rows.one(connection, "hold_end", (status, counted, row_id(run, hold)))
-    assert ended is not None, f"hold {hold} of run {run} is not held"
-    reserved = ended[0]
-    unknown = reserved if status == "unknown" else 0
-    _move(connection, run, held=-reserved, settled=counted, unknown=unknown)
-
-
-def _move(
-    connection: apsw.Connection, run: int, *, held: int, settled: int = 0, unknown: int = 0
-) -> None:
-    connection.execute(
-        _SQL["budget_move"],
-        {"settled": settled, "held": held, "unknown": unknown, "run": run, "name": BUDGET},
-    )
 
 
 def _apply_outbox(connection: apsw.Connection, run: int, seq: int, draft: Draft) -> None:

@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 
 from ninelives.ids import Epoch, RunId, Seq
 from ninelives.log.events import Draft, Event
+from ninelives.store.budgets import Budgets, RunBudget
 from ninelives.store.outbox import Outbox
 
 RunState = Literal["running", "waiting", "parked", "failed", "completed", "cancelled"]
@@ -85,7 +86,7 @@ class Admission:
     run: RunId
     workflow: str
     input_fingerprint: str
-    tokens_max: int | None
+    budget: RunBudget
     admitted: Draft
     started: Draft
 
@@ -127,10 +128,11 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class BudgetRefused:
-    """The budget does not admit the call; nothing was written."""
+    """A budget does not admit the call; nothing was written."""
 
-    code: Literal["BudgetHalted", "BudgetExceeded"]
+    code: Literal["BudgetHalted", "BudgetExceeded", "ModelUnpriced"]
     reason: str
+    budget: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,28 +174,12 @@ class Checkpoint:
     incarnations: tuple[Incarnation, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """A run's budget in tokens; `halted` is the reason, or empty."""
-
-    tokens_max: int | None
-    settled: int
-    held: int
-    unknown: int
-    halted: str
-    halted_at: int
-
-    @property
-    def committed(self) -> int:
-        """What counts against the limit: settled at actual, held and unknown at reserved."""
-        return self.settled + self.held + self.unknown
-
-
 class Store(Protocol):
     """Durable journals and their views."""
 
     url: str
     outbox: Outbox
+    budgets: Budgets
 
     async def open(self) -> None:
         """Open or create the store.
@@ -209,7 +195,11 @@ class Store(Protocol):
         ...
 
     async def admit(self, admission: Admission) -> Owner | RunRow:
-        """Create a run and own it, in one transaction; or return the run that has the id."""
+        """Create a run and own it, in one transaction; or return the run that has the id.
+
+        Raises:
+            BudgetUnknown: a budget that it names does not exist; nothing was written.
+        """
         ...
 
     async def claim(
@@ -281,10 +271,6 @@ class Store(Protocol):
 
     async def open_effects(self, run: RunId) -> list[OpenEffect]:
         """The effects of a run whose outcome is not known, in the order of their intents."""
-        ...
-
-    async def budget(self, run: RunId) -> Budget:
-        """Read a run's budget."""
         ...
 
     async def check(self) -> list[str]:

@@ -17,12 +17,13 @@ from ninelives.ids import RunId, Seq
 from ninelives.log import events
 from ninelives.log.events import Event
 from ninelives.store import queries
-from ninelives.store.base import Budget, Hold, Incarnation, KeyTaken, OpenEffect, RunRow
+from ninelives.store.base import Hold, Incarnation, KeyTaken, OpenEffect, RunRow
 
 Row: TypeAlias = tuple[Any, ...]
 Values: TypeAlias = Sequence[object] | Mapping[str, object]
 
 SHIFT = 32
+UNITS = ("tokens", "microdollars")
 _SEQ = (1 << SHIFT) - 1
 _SQL = queries.load("sqlite")
 _DECODERS = {kind: msgspec.json.Decoder(fact) for kind, fact in events.KINDS.items()}
@@ -82,11 +83,6 @@ def owner(found: Row) -> str:
 def died(found: Row, *, alive: bool) -> bool:
     """Whether the last owner ended without a word."""
     return bool(owner(found)) and not alive
-
-
-def budget(connection: apsw.Connection, number: int, name: str) -> Budget:
-    """A budget with its counters."""
-    return Budget(*fetch(connection, "budget_of", (number, name))[0])
 
 
 def key_taken(connection: apsw.Connection, key: str) -> KeyTaken | None:

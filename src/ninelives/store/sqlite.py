@@ -20,11 +20,10 @@ from ninelives import errors
 from ninelives.ids import Epoch, RunId, Seq
 from ninelives.log import events
 from ninelives.log.events import Draft, Event
-from ninelives.store import apply, checks, migrate, owners, rows
+from ninelives.store import apply, booking, checks, migrate, owners, rows
 from ninelives.store.base import (
     Admission,
     Appended,
-    Budget,
     BudgetRefused,
     Checkpoint,
     Claimed,
@@ -36,7 +35,9 @@ from ninelives.store.base import (
     RunRow,
     Stuck,
 )
+from ninelives.store.budgets import Budgets
 from ninelives.store.outbox import Outbox
+from ninelives.store.sqlite_budgets import SqliteBudgets
 from ninelives.store.sqlite_outbox import SqliteOutbox
 from ninelives.store.writer import Writer, store_error
 
@@ -55,6 +56,7 @@ class SqliteStore:
         self._path, self._network = _parse(url)
         self._subscribers: dict[RunId, set[asyncio.Event]] = {}
         self._incarnations: dict[int, dict[int, Incarnation]] = {}
+        self.budgets: Budgets = SqliteBudgets(self._path, url, self._write, self._read)
         self.outbox: Outbox = SqliteOutbox(self._path, url, self._write, self._read)
 
     async def open(self) -> None:
@@ -108,6 +110,9 @@ class SqliteStore:
             if found is not None:
                 return self._row(found)
             number = _insert_run(connection, admission, self._lock.token)
+            missing = booking.open_budgets(connection, number, admission.run, admission.budget)
+            if missing is not None:
+                raise errors.BudgetUnknown(missing, self.url)
             _insert_incarnation(connection, number, 1, 1, admission.started)
             apply.write(connection, number, 1, 1, prepared)
             _advance_any(connection, number, len(prepared), admission.started.at)
@@ -278,13 +283,6 @@ class SqliteStore:
     async def open_effects(self, run: RunId) -> list[OpenEffect]:
         return await self._read(lambda connection: rows.open_effects(connection, run))
 
-    async def budget(self, run: RunId) -> Budget:
-        return await self._read(
-            lambda connection: rows.budget(
-                connection, self._find(connection, run).number, apply.BUDGET
-            )
-        )
-
     async def check(self) -> list[str]:
         return await self._read(checks.run)
 
@@ -332,9 +330,7 @@ def _insert_run(connection: apsw.Connection, admission: Admission, token: str) -
         "owner": token,
         "at": admission.admitted.at,
     }
-    number = int(rows.fetch(connection, "run_insert", values)[0][0])
-    rows.fetch(connection, "budget_insert", (number, apply.BUDGET, admission.tokens_max))
-    return number
+    return int(rows.fetch(connection, "run_insert", values)[0][0])
 
 
 def _deaths(connection: apsw.Connection, row: RunRow) -> int:

@@ -16,12 +16,33 @@ WHERE e.id IS NULL OR e.kind <> 'model_requested';
 
 -- check_budgets --
 -- Settled at actual, held and unknown at reserved: the counters are the sums of the holds.
-SELECT r.run_id FROM budgets AS b JOIN runs AS r ON r.id = b.run
-WHERE b.name = 'run' AND (b.settled_tokens, b.held_tokens, b.unknown_tokens) <> (
-  SELECT coalesce(sum(h.tokens) FILTER (WHERE h.status = 'settled'), 0),
-    coalesce(sum(h.reserved_tokens) FILTER (WHERE h.status = 'held'), 0),
-    coalesce(sum(h.reserved_tokens) FILTER (WHERE h.status = 'unknown'), 0)
-  FROM holds AS h WHERE h.id > b.run << 32 AND h.id < (b.run + 1) << 32);
+WITH summed AS (
+  SELECT d.budget, p.day, count(*) AS calls,
+    sum(h.tokens) FILTER (WHERE h.status = 'settled') AS settled_tokens,
+    sum(h.reserved_tokens) FILTER (WHERE h.status = 'held') AS held_tokens,
+    sum(h.reserved_tokens) FILTER (WHERE h.status = 'unknown') AS unknown_tokens,
+    sum(h.microdollars) FILTER (WHERE h.status = 'settled') AS settled_microdollars,
+    sum(h.reserved_microdollars) FILTER (WHERE h.status = 'held') AS held_microdollars,
+    sum(h.reserved_microdollars) FILTER (WHERE h.status = 'unknown') AS unknown_microdollars
+  FROM holds AS h JOIN draws AS d ON d.run = h.id >> 32
+  JOIN (SELECT DISTINCT day FROM holds UNION SELECT '') AS p
+    ON p.day = '' OR (p.day = h.day AND d.rank > 0)
+  GROUP BY 1, 2)
+SELECT b.name, coalesce(s.day, x.day) FROM spending AS s
+FULL JOIN summed AS x ON x.budget = s.budget AND x.day = s.day
+JOIN budgets AS b ON b.id = coalesce(s.budget, x.budget)
+WHERE s.budget IS NULL
+  OR (s.calls, s.settled_tokens, s.held_tokens, s.unknown_tokens,
+      s.settled_microdollars, s.held_microdollars, s.unknown_microdollars)
+  <> (coalesce(x.calls, 0), coalesce(x.settled_tokens, 0), coalesce(x.held_tokens, 0),
+      coalesce(x.unknown_tokens, 0), coalesce(x.settled_microdollars, 0),
+      coalesce(x.held_microdollars, 0), coalesce(x.unknown_microdollars, 0));
+
+-- check_draws --
+-- Every run draws on its own budget, or it would count nowhere.
+SELECT r.run_id FROM runs AS r WHERE NOT EXISTS (
+  SELECT 1 FROM draws AS d JOIN budgets AS b ON b.id = d.budget
+  WHERE d.run = r.id AND d.rank = 0 AND b.name = 'run:' || r.run_id);
 
 -- check_effects --
 SELECT f.key FROM effects AS f LEFT JOIN events AS e ON e.id = (f.run << 32 | f.seq)
@@ -36,7 +57,8 @@ WHERE e.id IS NULL OR e.kind <> 'state';
 SELECT h.id & 4294967295, r.run_id FROM events AS e
 JOIN holds AS h ON h.id = (e.id & ~4294967295) | json_extract(CAST(e.data AS TEXT), '$.hold')
 JOIN runs AS r ON r.id = e.id >> 32
-WHERE e.kind IN ('model_replied', 'model_unsettled') AND h.status = 'held';
+WHERE e.kind IN ('model_replied', 'model_unsettled', 'hold_resolved')
+  AND (h.status = 'held' OR (h.status = 'unknown' AND e.kind = 'hold_resolved'));
 
 -- check_consumed --
 -- A message that waits although a handler has consumed it.

@@ -74,24 +74,70 @@ CREATE TABLE effects (
     ('intended', 'confirmed', 'refused', 'unknown', 'failed'))
 ) WITHOUT ROWID, STRICT;
 
+-- `day` is the day (UTC) of the request: a call counts in the window in which it was admitted.
+-- Money is in millionths of a dollar; NULL: nobody knows the price. `ended` is the seq of the
+-- event that ended the hold last.
 CREATE TABLE holds (
   id INTEGER PRIMARY KEY,
+  day TEXT NOT NULL,
   status TEXT NOT NULL CHECK (status IN ('held', 'settled', 'unknown', 'released')),
-  reserved_tokens INTEGER NOT NULL,
-  tokens INTEGER NOT NULL
+  reserved_tokens INTEGER NOT NULL CHECK (reserved_tokens >= 0),
+  reserved_microdollars INTEGER CHECK (reserved_microdollars >= 0),
+  tokens INTEGER NOT NULL DEFAULT 0 CHECK (tokens >= 0),
+  microdollars INTEGER NOT NULL DEFAULT 0 CHECK (microdollars >= 0),
+  ended INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
+CREATE INDEX holds_open ON holds (id) WHERE status IN ('held', 'unknown');
+
+-- A budget belongs to one run (run:ID) or to many (store, workflow:NAME, tenant:NAME, or any).
 CREATE TABLE budgets (
-  run INTEGER NOT NULL,
-  name TEXT NOT NULL,
-  tokens_max INTEGER,
-  settled_tokens INTEGER NOT NULL DEFAULT 0,
-  held_tokens INTEGER NOT NULL DEFAULT 0,
-  unknown_tokens INTEGER NOT NULL DEFAULT 0,
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
   halted TEXT NOT NULL DEFAULT '',
-  halted_at INTEGER NOT NULL DEFAULT 0,
-  PRIMARY KEY (run, name)
+  halted_at INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+CREATE TABLE limits (
+  budget INTEGER NOT NULL,
+  per TEXT NOT NULL CHECK (per IN ('total', 'day', 'month')),
+  tokens_max INTEGER CHECK (tokens_max >= 0),
+  microdollars_max INTEGER CHECK (microdollars_max >= 0),
+  PRIMARY KEY (budget, per),
+  CHECK (tokens_max IS NOT NULL OR microdollars_max IS NOT NULL)
 ) WITHOUT ROWID, STRICT;
+
+CREATE TABLE draws (
+  run INTEGER NOT NULL,
+  budget INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
+  PRIMARY KEY (run, budget)
+) WITHOUT ROWID, STRICT;
+
+-- What holds add up to, by budget and day ('' = in total): kept even without a limit.
+CREATE TABLE spending (
+  budget INTEGER NOT NULL,
+  day TEXT NOT NULL,
+  calls INTEGER NOT NULL DEFAULT 0,
+  unpriced INTEGER NOT NULL DEFAULT 0,
+  settled_tokens INTEGER NOT NULL DEFAULT 0 CHECK (settled_tokens >= 0),
+  held_tokens INTEGER NOT NULL DEFAULT 0 CHECK (held_tokens >= 0),
+  unknown_tokens INTEGER NOT NULL DEFAULT 0 CHECK (unknown_tokens >= 0),
+  settled_microdollars INTEGER NOT NULL DEFAULT 0 CHECK (settled_microdollars >= 0),
+  held_microdollars INTEGER NOT NULL DEFAULT 0 CHECK (held_microdollars >= 0),
+  unknown_microdollars INTEGER NOT NULL DEFAULT 0 CHECK (unknown_microdollars >= 0),
+  PRIMARY KEY (budget, day)
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE acts (
+  id INTEGER PRIMARY KEY,
+  budget INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('budget_set', 'budget_halted', 'halt_cleared')),
+  data BLOB NOT NULL
+) STRICT;
+
+CREATE INDEX acts_of ON acts (budget, id);
 
 -- Work of handlers that finished before their siblings: private until the superstep commits.
 CREATE TABLE finished (
