@@ -15,7 +15,8 @@ import pytest
 from ninelives import errors
 from ninelives.adapters import ollama
 from ninelives.durable import models
-from ninelives.durable.usage import ModelReply, ModelRequest, Usage
+from ninelives.durable.prices import Priced
+from ninelives.durable.usage import ModelReply, ModelRequest, Remembers, Usage
 
 ABSENT = object()
 
@@ -30,6 +31,7 @@ class Provider(ThreadingHTTPServer):
         self.usage: object = ABSENT
         self.drop = False
         self.requests: list[tuple[str, dict[str, object]]] = []
+        self.kept: dict[str, dict[str, object]] = {}
 
     def answer(self) -> dict[str, object]:
         if self.status != 200:
@@ -57,7 +59,13 @@ class ProviderRequest(BaseHTTPRequestHandler):
         self.reply(self.server.status, self.server.answer())
 
     def do_GET(self) -> None:
-        self.reply(200, {"object": "list", "data": []})
+        kept = self.server.kept.get(self.path)
+        if kept is not None:
+            self.reply(200, kept)
+        elif self.path.endswith("/models"):
+            self.reply(200, {"object": "list", "data": []})
+        else:
+            self.reply(404, {"error": {"message": "not kept", "type": "a_type"}})
 
     def reply(self, status: int, document: dict[str, object]) -> None:
         body = json.dumps(document).encode()
@@ -143,6 +151,93 @@ async def test_the_reply_is_kept_and_what_was_not_reported_is_none_and_zero_is_z
     reply = await ask(provider)
     assert reply.text == "Check the valves."
     assert reply.usage == expected
+
+
+async def test_cached_and_reasoning_tokens_are_kept_apart(provider: Provider) -> None:
+    provider.usage = {
+        "prompt_tokens": 30,
+        "completion_tokens": 40,
+        "total_tokens": 70,
+        "prompt_tokens_details": {"cached_tokens": 20},
+        "completion_tokens_details": {"reasoning_tokens": 15},
+    }
+    assert (await ask(provider)).usage == Usage(
+        input_tokens=30,
+        output_tokens=40,
+        total_tokens=70,
+        cache_read_tokens=20,
+        reasoning_tokens=15,
+    )
+
+
+async def test_the_usage_of_a_stored_answer_is_found_by_its_id(provider: Provider) -> None:
+    model = models.resolve(f"openai:small@{provider.url}/v1")
+    assert isinstance(model, Remembers)
+    assert await model.usage_of("chat-1") is None
+    usage = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
+    provider.kept["/v1/chat/completions/chat-1"] = provider.answer() | {"usage": usage}
+    found = await model.usage_of("chat-1")
+    assert found == Usage(input_tokens=3, output_tokens=4, total_tokens=7)
+
+
+async def test_the_usage_of_a_stored_response_is_found_by_its_id(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
+    model = models.resolve("openai-responses:gpt-4o")
+    provider.kept["/v1/responses/resp-1"] = {
+        "id": "resp-1",
+        "object": "response",
+        "created_at": 1,
+        "status": "completed",
+        "model": "gpt-4o",
+        "output": [],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": {
+            "input_tokens": 30,
+            "input_tokens_details": {"cached_tokens": 20, "cache_write_tokens": 0},
+            "output_tokens": 40,
+            "output_tokens_details": {"reasoning_tokens": 15},
+            "total_tokens": 70,
+        },
+    }
+    assert isinstance(model, Remembers)
+    assert await model.usage_of("resp-2") is None
+    assert await model.usage_of("resp-1") == Usage(
+        input_tokens=30,
+        output_tokens=40,
+        total_tokens=70,
+        cache_read_tokens=20,
+        reasoning_tokens=15,
+    )
+
+
+def test_published_prices_hold_for_the_provider_that_publishes_them(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    monkeypatch.setenv("OLLAMA_URL", provider.url)
+    million = Usage(input_tokens=1_000_000, output_tokens=0)
+    published = models.resolve("openai:gpt-4o")
+    assert isinstance(published, Priced)
+    dear = published.cost(million)
+    assert dear is not None
+    assert 1_000_000 < dear < 20_000_000
+    cached = published.cost(
+        Usage(input_tokens=1_000_000, cache_read_tokens=900_000, output_tokens=0)
+    )
+    assert cached is not None
+    assert 0 < cached < dear
+    names = [f"openai:gpt-4o@{provider.url}/v1", "ollama:llama3.2", "openai:no-such-model"]
+    for name in [*names, "openai:gpt-4o"]:
+        if name == "openai:gpt-4o":
+            monkeypatch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")  # somebody else's server
+        unpriced = models.resolve(name)
+        assert isinstance(unpriced, Priced)
+        assert unpriced.cost(million) is None, name
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422, 429])

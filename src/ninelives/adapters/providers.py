@@ -5,25 +5,28 @@ Imports Pydantic AI (0.75 s), so only `adapters.pydantic_ai` may import this, wh
 
 from __future__ import annotations
 
+import math
 import os
 from contextvars import ContextVar
 from typing import Any
 
 import pydantic_ai
+from genai_prices import Usage as PricedUsage
+from genai_prices import calc_price
+from openai import NotFoundError
 from openai.types import chat
 from pydantic_ai.direct import model_request
 from pydantic_ai.exceptions import ModelHTTPError, UserError
 from pydantic_ai.messages import ModelRequest as ProviderRequest
 from pydantic_ai.models import infer_model
-from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.ollama import OllamaProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
-from pydantic_ai.usage import RequestUsage
 
-from ninelives import errors
-from ninelives.adapters import ollama
+from ninelives import errors, money
+from ninelives.adapters import ollama, reports
 from ninelives.durable.usage import ModelReply, ModelRequest, Usage
 
 # Statuses of class 4xx after which the provider may still have worked: it, or a proxy before it,
@@ -93,17 +96,50 @@ class ProviderModel:
             raise
         return ModelReply(
             text=response.text or "",
-            usage=_reported.get() or _usage(response.usage),
+            usage=_reported.get() or reports.measured(response.usage),
             response_id=response.provider_response_id or "",
         )
 
+    def cost(self, usage: Usage) -> int | None:
+        """By the published prices of the model at its own provider; None: there is none.
 
-def _usage(measured: RequestUsage) -> Usage | None:
-    """Pydantic AI's count, where it says that there was one; a field it did not set is missing."""
-    if measured.unmeasured_requests:
-        return None
-    fields = vars(measured)
-    return Usage(input_tokens=fields.get("input_tokens"), output_tokens=fields.get("output_tokens"))
+        A server at an address of its own has no published price, whatever its model is called.
+        """
+        counts = PricedUsage(
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cache_read_tokens=usage.cache_read_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+        )
+        ref, address = self._model.model_name, self._model.base_url
+        provider = None if address else self._model.system
+        try:
+            found = calc_price(
+                counts, model_ref=ref, provider_id=provider, provider_api_url=address
+            )
+        except LookupError:
+            return None
+        published = found.model_price
+        if getattr(published, "input_mtok", None) is None:
+            return None  # a price that leaves out a part would count it as zero
+        if getattr(published, "output_mtok", None) is None:
+            return None
+        return math.ceil(found.total_price * money.MICRO)
+
+    async def usage_of(self, response_id: str) -> Usage | None:
+        """Ask OpenAI for a stored response or chat completion; other providers keep none."""
+        model = self._model
+        if not isinstance(model, OpenAIChatModel | OpenAIResponsesModel):
+            return None
+        async with model:
+            client = model.client.with_options(max_retries=0)
+            try:
+                if isinstance(model, OpenAIChatModel):
+                    kept = await client.chat.completions.retrieve(response_id)
+                    return reports.of_chat(kept.usage)
+                return reports.of_response((await client.responses.retrieve(response_id)).usage)
+            except NotFoundError:
+                return None
 
 
 # What the provider reported for the request under way in this task, before anyone mended it.
@@ -120,19 +156,9 @@ class ChatModel(OpenAIChatModel):
 
     # The type that it returns has no public name.
     def _validate_completion(self, response: chat.ChatCompletion) -> Any:  # noqa: ANN401
-        report = response.usage
-        if report is not None:
-            usage = Usage(
-                input_tokens=_count(report, "prompt_tokens"),
-                output_tokens=_count(report, "completion_tokens"),
-                total_tokens=_count(report, "total_tokens"),
-            )
+        usage = reports.of_chat(response.usage)
+        if usage is not None:
             _reported.set(usage)
             if None in {usage.input_tokens, usage.output_tokens, usage.total_tokens}:
                 response = response.model_copy(update={"usage": None})
         return super()._validate_completion(response)
-
-
-def _count(report: object, field: str) -> int | None:
-    value: object = getattr(report, field, None)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
