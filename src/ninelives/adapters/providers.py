@@ -112,11 +112,11 @@ class ProviderModel:
             cache_write_tokens=usage.cache_write_tokens,
         )
         ref, address = self._model.model_name, self._model.base_url
-        provider = None if address else self._model.system
         try:
-            found = calc_price(
-                counts, model_ref=ref, provider_id=provider, provider_api_url=address
-            )
+            if address:
+                found = calc_price(counts, ref, provider_api_url=address)
+            else:
+                found = calc_price(counts, ref, provider_id=self._model.system)
         except LookupError:
             return None
         published = found.model_price
