@@ -83,11 +83,18 @@ def place(name: str = "f", ordinal: int = 0) -> Place:
     return Place(delivery=1, name=name, ordinal=ordinal, fingerprint="x")
 
 
-def requested(tokens: int) -> events.ModelRequested:
-    return events.ModelRequested(place=place("model m"), model="m", reserved_tokens=tokens)
+def requested(tokens: int, microdollars: int | None = None) -> events.ModelRequested:
+    return events.ModelRequested(
+        place=place("model m"),
+        model="m",
+        reserved_tokens=tokens,
+        reserved_microdollars=microdollars,
+    )
 
 
-def replied(hold: int, *, status: str = "settled", tokens: int = 30) -> events.ModelReplied:
+def replied(
+    hold: int, *, status: str = "settled", tokens: int = 30, microdollars: int | None = None
+) -> events.ModelReplied:
     return events.ModelReplied(
         place=place("model m"),
         hold=hold,
@@ -95,6 +102,7 @@ def replied(hold: int, *, status: str = "settled", tokens: int = 30) -> events.M
         usage=ONE,
         hold_status=status,  # type: ignore[arg-type]
         tokens=tokens,
+        microdollars=microdollars,
     )
 
 
