@@ -138,6 +138,29 @@ async def test_money_is_reserved_and_settled_beside_tokens(store: Store) -> None
     assert isinstance(await reserve(store, owner, 400, 600), int)
 
 
+@pytest.mark.parametrize(("reported", "counted"), [(45, 45), (0, 0), (None, 600)])
+async def test_a_settled_call_costs_what_was_reported_and_without_a_report_what_was_held(
+    store: Store, reported: int | None, counted: int
+) -> None:
+    owner = await facts.admit(store, budget=LEVELS)
+    hold = await reserve(store, owner, 400, 600)
+    assert isinstance(hold, int)
+    await facts.append(store, owner, facts.replied(hold, microdollars=reported))
+    for name in ("run:r", "store"):
+        assert (await spent(store, name)).settled_microdollars == counted
+
+
+async def test_a_month_has_all_its_days(store: Store) -> None:
+    owner = await facts.admit(store, budget=LEVELS)
+    for day in range(31):
+        await reserve(store, owner, 1, moment=NOON + day * DAY)
+    last = NOON + 30 * DAY
+    assert (await spent(store, "store", "month", last)).held == 31
+    await limit(store, "store", "month", tokens=31)
+    assert isinstance(await reserve(store, owner, 1, moment=last), BudgetRefused)
+    assert isinstance(await reserve(store, owner, 1, moment=last + DAY), int)
+
+
 async def test_a_call_of_unknown_price_is_refused_under_money_and_a_free_one_is_not(
     store: Store,
 ) -> None:
