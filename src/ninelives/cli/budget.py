@@ -126,6 +126,9 @@ async def halt(name: str, by: str, why: str, store: str) -> int:
     """Let the budget NAME admit no new model call until its halt is cleared."""
     async with Runtime(store, create=False) as runtime:
         await runtime.budgets.halt(name, by=by, why=why)
+        unused = not (await runtime.budgets.show(name)).total.calls
+    if unused:
+        terminal.complain(f"no call has drawn on {name!r} yet: is that its name?")
     again = terminal.command("budget", "clear-halt", name)
     terminal.say(f"budget {name!r} is halted by {by}; calls under way go on. Later: {again}")
     return 0
