@@ -8,7 +8,7 @@ the provider can be asked for it, or the run's settings want the reservation cou
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from typing import cast
@@ -22,7 +22,7 @@ from ninelives.durable.delivery import Call, Delivery
 from ninelives.durable.prices import Cost, Price
 from ninelives.durable.replay import Found
 from ninelives.durable.retries import ONCE, Retry
-from ninelives.durable.usage import Model, ModelReply, ModelRequest, Usage
+from ninelives.durable.usage import Model, ModelReply, ModelRequest, Streams, Usage, folded
 from ninelives.log import events
 from ninelives.store.base import Appended, BudgetRefused
 
@@ -206,9 +206,7 @@ async def _answer(
     faults.act("model", f"{delivery.journal.run}:{hold}")
     try:
         with calls.nested("a model call"):
-            return _whole(
-                await deadlines.within(call.model.request(call.request), call.deadline_seconds)
-            )
+            return _whole(await deadlines.within(_asked(call), call.deadline_seconds))
     except deadlines.Expired as expired:
         reason = (
             f"model {call.model.name!r}: {expired}; whether it was billed is unknown, its "
@@ -229,6 +227,12 @@ async def _answer(
         )
         await unsettled("unknown", "OutcomeUnknown", reason)
         raise Unanswered("OutcomeUnknown", reason) from error
+
+
+def _asked(call: ModelCall) -> Awaitable[ModelReply]:
+    if isinstance(call.model, Streams):
+        return folded(call.model, call.request)
+    return call.model.request(call.request)
 
 
 def _whole(reply: object) -> ModelReply:

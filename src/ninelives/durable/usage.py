@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import AsyncGenerator
 from typing import Protocol, runtime_checkable
 
 import msgspec
+from msgspec.structs import asdict, replace
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +56,63 @@ class Model(Protocol):
             Exception: anything else means that the outcome is unknown.
         """
         ...
+
+
+class ModelPiece(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of an answer as it arrives. `last` says that the provider closed it by itself."""
+
+    text: str = ""
+    usage: Usage | None = None
+    response_id: str = ""
+    last: bool = False
+
+
+@runtime_checkable
+class Streams(Protocol):
+    """A model whose answer arrives in pieces; `ctx.model` then asks by `stream`."""
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
+        """Ask once, and give the answer piece by piece, the last one marked.
+
+        Raises as `Model.request` does.
+        """
+        ...
+
+
+class StreamBroken(Exception):  # noqa: N818 - a condition
+    """A stream ended without its last piece: what it cost is unknown."""
+
+    def __str__(self) -> str:
+        return "the stream ended before its last piece"
+
+
+async def folded(model: Streams, request: ModelRequest) -> ModelReply:
+    """Read a stream to its end as one reply.
+
+    Reports may come in parts (the input with the first piece, the output with the last): a later
+    count replaces an earlier one of the same field, and what no piece reported stays missing.
+
+    Raises:
+        StreamBroken: the connection closed in the middle, however politely.
+    """
+    reply, texts = ModelReply(text=""), list[str]()
+    async with contextlib.aclosing(model.stream(request)) as pieces:
+        async for piece in pieces:
+            texts.append(piece.text)
+            reply = replace(
+                reply,
+                usage=_later(reply.usage, piece.usage),
+                response_id=piece.response_id or reply.response_id,
+            )
+            if piece.last:
+                return replace(reply, text="".join(texts))
+    raise StreamBroken
+
+
+def _later(before: Usage | None, now: Usage | None) -> Usage | None:
+    if before is None or now is None:
+        return now or before
+    return replace(before, **{name: n for name, n in asdict(now).items() if n is not None})
 
 
 @runtime_checkable
