@@ -82,7 +82,7 @@ def test_a_limit_set_by_command_parks_who_does_not_fit_and_names_what_raises_it(
     parked = write(office, "r", 4)
     assert parked.code == 3
     assert "BudgetExceeded: budget 'tenant:acme'" in parked.err
-    assert "`ninelives budget set tenant:acme`" in parked.err
+    assert "`ninelives budget set tenant:acme --per day --tokens N`" in parked.err
     assert (
         "  budget tenant:acme, today: 60 of 150 tokens, $0.00028; 2 calls"
         in office("show", "r").lines
@@ -98,12 +98,27 @@ def test_a_limit_set_by_command_parks_who_does_not_fit_and_names_what_raises_it(
     )
 
 
+def test_a_limit_that_is_not_named_stays_and_none_lifts_one(office: Shell) -> None:
+    def limits(*words: str) -> list:
+        assert office("budget", "set", "acme", *words).code == 0
+        found = shown(office, "acme")["limits"]
+        return [(each["per"], each["tokens_max"], each["microdollars_max"]) for each in found]
+
+    assert limits("--tokens", "9", "--dollars", "0.1") == [("total", 9, 100_000)]
+    assert limits("--tokens", "10") == [("total", 10, 100_000)]
+    assert limits("--dollars", "1", "--per", "month") == [
+        ("month", None, 1_000_000),
+        ("total", 10, 100_000),
+    ]
+    assert limits("--tokens", "none") == [("month", None, 1_000_000), ("total", None, 100_000)]
+
+
 def test_a_limit_in_money_counts_the_worst_case_of_a_reservation(office: Shell) -> None:
     assert office("budget", "set", "store", "--dollars", "0.0011").code == 0
     assert write(office, "first", 1).code == 0  # 100 tokens at $10 a million fit once
     parked = write(office, "second", 1)
     assert parked.code == 3
-    assert "$" in parked.err
+    assert "`ninelives budget set store --dollars X`" in parked.err
     assert shown(office, "store")["spent"]["total"]["microdollars"]["settled"] == SPENT
 
 
@@ -124,7 +139,7 @@ def test_a_halt_by_command_stops_every_run_until_it_is_cleared(office: Shell) ->
 
 
 def test_a_halt_of_a_name_that_no_call_has_used_holds_and_says_so(office: Shell) -> None:
-    assert office("budget", "set", "store").code == 0
+    assert office("budget", "set", "store", "--tokens", "none").code == 0
     halted = office("budget", "halt", "tenant:acme")
     assert halted.code == 0
     assert halted.err == "no call has drawn on 'tenant:acme' yet: is that its name?\n"
@@ -183,6 +198,8 @@ def test_a_provider_that_keeps_no_answers_leaves_the_hold_to_a_person(silent: Sh
         (("settle", "r", "--ask", "--dollars", "1"), "--ask alone"),
         (("settle", "r", "999", "--tokens", "1"), "HoldNotOpen"),
         (("settle", "r", "999", "--tokens", "-1"), "no number of tokens"),
+        (("settle", "r", "999", "--tokens", "none"), "--ask alone"),
+        (("set", "tenant:acme"), "none lifts a limit"),
         (("set", "tenant:acme", "--dollars", "many"), "'many'"),
         (("set", "run:r", "--per", "day", "--tokens", "1"), "counts in total only"),
         (("show", "tenant:absent"), "BudgetUnknown"),

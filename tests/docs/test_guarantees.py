@@ -14,7 +14,8 @@ def test_each_row_names_a_test_that_exists() -> None:
     rows = [line for line in page.splitlines() if line.startswith("| ") and "`tests/" in line]
     assert len(named) == len(rows) > 30
     for file, name in named:
-        assert re.search(rf"def {name}\b", (ROOT / file).read_text()), f"{file}::{name}"
+        text = (ROOT / file).read_text()
+        assert re.search(rf"^(?:(?:async )?def )?{name}\b", text, re.MULTILINE), f"{file}::{name}"
 
 
 def test_each_row_of_a_guarantee_names_its_test() -> None:

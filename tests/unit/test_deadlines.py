@@ -63,10 +63,11 @@ async def test_in_a_tie_of_deadline_and_caller_the_caller_wins(caller_first: boo
         assert not (task.cancelling() and isinstance(caught.value, deadlines.Expired))
 
 
-async def test_of_nested_deadlines_the_tighter_one_is_named() -> None:
-    async def inner() -> None:
-        await deadlines.within(asyncio.Event().wait(), 0.01)
+@pytest.mark.parametrize(("inner", "outer"), [(0.01, 60), (60, 0.01)])
+async def test_of_nested_deadlines_the_tighter_one_is_named(inner: float, outer: float) -> None:
+    async def within_inner() -> None:
+        await deadlines.within(asyncio.Event().wait(), inner)
 
     with pytest.raises(deadlines.Expired) as caught:
-        await deadlines.within(inner(), 60)
+        await deadlines.within(within_inner(), outer)
     assert caught.value.seconds == 0.01

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import getpass
 from typing import cast
 
@@ -10,7 +11,7 @@ import click
 from ninelives import clock, errors, ids, money
 from ninelives.cli import ledger_pages, terminal
 from ninelives.engine.runtime import Runtime
-from ninelives.store.budgets import Budget, OpenHold, Per, Spending
+from ninelives.store.budgets import Budget, Limit, OpenHold, Per, Spending
 
 by_option = click.option(
     "--by", default=getpass.getuser, show_default="your login", help="Who decides."
@@ -66,18 +67,21 @@ async def show(name: str, as_json: bool, store: str) -> int:  # noqa: FBT001
     return 0
 
 
-def _tokens(_context: click.Context, _parameter: click.Parameter, text: str | None) -> int | None:
-    if text is None or text == "none":
-        return None
+NO_LIMIT = "none"
+
+
+def _tokens(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
+    if text is None or text == NO_LIMIT:
+        return text
     if not text.isascii() or not text.isdigit():
-        message = f"{text!r} is no number of tokens; write digits, or none"
+        message = f"{text!r} is no number of tokens; write digits"
         raise click.BadParameter(message)
-    return int(text)
+    return text
 
 
 def _dollars(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
-    if text is None or text == "none":
-        return None
+    if text is None or text == NO_LIMIT:
+        return text
     try:
         money.microdollars(text, "the amount")
     except errors.SettingsInvalid as error:
@@ -94,26 +98,60 @@ def _dollars(_context: click.Context, _parameter: click.Parameter, text: str | N
     show_default=True,
     help="In which window.",
 )
-@click.option("--tokens", callback=_tokens, metavar="N", help="How many tokens, or none.")
-@click.option("--dollars", callback=_dollars, metavar="X", help="How much money, or none.")
+@click.option("--tokens", callback=_tokens, metavar="N", help="How many tokens, or none: no limit.")
+@click.option(
+    "--dollars", callback=_dollars, metavar="X", help="How much money, or none: no limit."
+)
 @by_option
 @why_option
 @terminal.store_option
 @terminal.asynchronous
 async def set_limit(  # noqa: PLR0917 - each is one option, by name
-    name: str, per: str, tokens: int | None, dollars: str | None, by: str, why: str, store: str
+    name: str, per: str, tokens: str | None, dollars: str | None, by: str, why: str, store: str
 ) -> int:
-    """Set what the budget NAME admits in one window, both numbers together.
+    """Set what the budget NAME admits in one window; of the two, what is not given stays.
 
-    0 admits nothing; what is not given is not limited. It holds from now on, for runs under way
-    too, and what was spent in the window before counts.
+    0 admits nothing. It holds from now on, for runs under way too, and what was spent in the
+    window before counts.
     """
+    if tokens is None and dollars is None:
+        message = "say --tokens N, or --dollars X, or both; none lifts a limit"
+        raise click.UsageError(message)
     window = cast("Per", per)
     async with Runtime(store) as runtime:
-        await runtime.budgets.set(name, per=window, tokens=tokens, dollars=dollars, by=by, why=why)
+        now = await _limit(runtime, name, window)
+        await runtime.budgets.set(
+            name,
+            per=window,
+            tokens=now.tokens_max if tokens is None else _number(tokens),
+            dollars=_amount(now.microdollars_max) if dollars is None else _given(dollars),
+            by=by,
+            why=why,
+        )
         found = await runtime.budgets.show(name)
     terminal.say(ledger_pages.budget(found, [], [], []))
     return 0
+
+
+async def _limit(runtime: Runtime, name: str, per: Per) -> Limit:
+    """The limit that is there now, if any."""
+    try:
+        found = await runtime.budgets.show(name)
+    except errors.BudgetUnknown:
+        return Limit(per)
+    return next((each for each in found.limits if each.per == per), Limit(per))
+
+
+def _given(text: str) -> str | None:
+    return None if text == NO_LIMIT else text
+
+
+def _number(text: str) -> int | None:
+    return None if text == NO_LIMIT else int(text)
+
+
+def _amount(microdollars: int | None) -> decimal.Decimal | None:
+    return None if microdollars is None else decimal.Decimal(microdollars) / money.MICRO
 
 
 @budget.command()
@@ -165,7 +203,7 @@ async def clear_halt(name: str, by: str, why: str, store: str) -> int:
 async def settle(  # noqa: PLR0913, PLR0917 - each is one option, by name
     run_id: str,
     hold: int | None,
-    tokens: int | None,
+    tokens: str | None,
     dollars: str | None,
     released: bool,  # noqa: FBT001
     ask: bool,  # noqa: FBT001
@@ -179,7 +217,8 @@ async def settle(  # noqa: PLR0913, PLR0917 - each is one option, by name
     for --ask: evidence for every missing report clears it.
     """
     ways = (tokens is not None) + released + ask
-    if ways != 1 or (hold is None) != ask or (dollars is not None and tokens is None):
+    vague = NO_LIMIT in {tokens, dollars}
+    if ways != 1 or vague or (hold is None) != ask or (dollars is not None and tokens is None):
         message = "say HOLD and --tokens N [--dollars X], or HOLD and --released, or --ask alone"
         raise click.UsageError(message)
     async with Runtime(store, create=False) as runtime:
@@ -187,7 +226,7 @@ async def settle(  # noqa: PLR0913, PLR0917 - each is one option, by name
             return await _ask(runtime, run_id)
         if tokens is not None:
             await runtime.budgets.settle(
-                run_id, hold, tokens=tokens, dollars=dollars, by=by, why=why
+                run_id, hold, tokens=int(tokens), dollars=dollars, by=by, why=why
             )
         else:
             await runtime.budgets.release(run_id, hold, by=by, why=why)

@@ -155,10 +155,17 @@ def _about_budget(run_id: str, code: str, reason: str) -> str:
     if code == "ModelUnpriced":
         return "give the model a price (0 if it is free)"
     if code == "BudgetExceeded":
-        return f"{shown}; raise it ({command('budget', 'set', name)})"
+        return f"{shown}; raise it ({command('budget', 'set', name, *_limit_of(reason))})"
     if name != f"run:{run_id}":
         return f"{shown}; {command('budget', 'clear-halt', name)} when it may go on"
     return f"{shown} says what is not known; {command('clear-halt', run_id)}"
+
+
+def _limit_of(reason: str) -> list[str]:
+    """The options that raise the limit which a refusal has met."""
+    windows = (("day", " today,"), ("month", " this month,"))
+    per = [word for name, said in windows if said in reason for word in ("--per", name)]
+    return [*per, *(["--dollars", "X"] if " of $" in reason else ["--tokens", "N"])]
 
 
 def ago(at_ms: int) -> str:
