@@ -240,6 +240,22 @@ async def test_arguments_that_cannot_be_recorded_are_refused_before_anything_is_
     assert ended.count("effect_intended") == 0
 
 
+async def test_a_function_that_does_not_take_its_arguments_is_refused_before_anything_is_recorded(
+    url: str, single: Single
+) -> None:
+    def send(text: str, urgency: int, *, key: str) -> None:
+        raise NotImplementedError
+
+    async def node(value: int, ctx: Context) -> None:
+        await ctx.effect(send, "hello", key="k")
+
+    ended = await crash.ran(url, single(node), 0)
+    assert (ended.status.state, ended.status.code) == ("failed", "TypeError")
+    assert "effect 'r:k', nothing was sent" in ended.status.reason
+    assert "'urgency'" in ended.status.reason
+    assert ended.count("effect_intended") == 0
+
+
 async def test_one_key_for_two_effects_is_a_conflict(url: str, single: Single) -> None:
     outside = worlds.Outside()
 

@@ -58,6 +58,28 @@ async def invoke(
     return await result if inspect.isawaitable(result) else result
 
 
+def refuse_misfit(
+    what: str,
+    function: Callable[..., object],
+    args: tuple[object, ...],
+    given: Mapping[str, object],
+) -> None:
+    """Find a call that cannot begin while that is still certain.
+
+    Raises:
+        TypeError: the function does not take these arguments; it was not called.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # a builtin that does not tell
+    try:
+        signature.bind(*args, **given)
+    except TypeError as error:
+        message = f"{what}: {name_of(function)} does not take what it would get: {error}"
+        raise TypeError(message) from None
+
+
 def is_async(function: Callable[..., object]) -> bool:
     """Whether a function runs in the event loop; others run in a thread."""
     if isinstance(function, functools.partial):

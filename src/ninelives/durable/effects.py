@@ -101,6 +101,9 @@ def _what(effect: Effect) -> str:
 
 
 async def _first(delivery: Delivery, effect: Effect) -> object:
+    calls.refuse_misfit(
+        f"{_what(effect)}, nothing was sent", effect.function, effect.args, _given(effect, {})
+    )
     await delivery.require_no_leftovers(_what(effect), "effect")
     fingerprint = calls.fingerprint(delivery, _what(effect), effect.args, effect.kwargs)
     arguments = delivery.journal.sized(
@@ -276,7 +279,7 @@ async def _dispatch(delivery: Delivery, effect: Effect, record: Record) -> objec
     """Call the function with the recorded arguments, and record what came of it."""
     assert record.intent is not None
     args, kwargs = codec.decode_arguments(record.intent.arguments, delivery.journal.registry)
-    given = {**kwargs, "key": effect.key} if _takes_key(effect.function) else kwargs
+    given = _given(effect, kwargs)
     delivery.journal.dispatched.add(effect.key)
     faults.act("effect", effect.key)
     with calls.nested(_what(effect)):
@@ -412,6 +415,10 @@ async def _end(delivery: Delivery, record: Record, ended: events.EffectEnded) ->
     """Record an outcome. It holds from here on, so that a late one does not come beside it."""
     record.outcome = ended
     record.outcome_seq = await delivery.append(ended)
+
+
+def _given(effect: Effect, kwargs: Mapping[str, object]) -> Mapping[str, object]:
+    return {**kwargs, "key": effect.key} if _takes_key(effect.function) else kwargs
 
 
 def _takes_key(function: Callable[..., object]) -> bool:
