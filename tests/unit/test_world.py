@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import select
 import signal
 import subprocess
 import sys
@@ -49,6 +51,27 @@ def test_a_key_is_applied_once_however_often_it_is_received(world: World) -> Non
         "payload": {"text": "first"},
     }
     assert world.counts() == {KEY: Entry(KEY, 2, 1, {"text": "first"})}
+
+
+def test_a_key_is_looked_up_after_the_requests_that_came_before(world: World) -> None:
+    netloc = urlsplit(world.url).netloc
+    slow, asks = HTTPConnection(netloc, timeout=10), HTTPConnection(netloc, timeout=10)
+    with contextlib.closing(slow), contextlib.closing(asks):
+        slow.putrequest("POST", "/")
+        slow.putheader("Idempotency-Key", KEY)
+        slow.putheader("Content-Length", "2")
+        slow.endheaders()
+        asks.request("GET", "/" + quote(KEY))
+        assert select.select([asks.sock], [], [], 0.2)[0] == []
+        slow.send(b"{}")
+        assert asks.getresponse().status == 200
+
+
+def test_a_sender_that_went_away_is_not_waited_for(world: World) -> None:
+    dead = HTTPConnection(urlsplit(world.url).netloc, timeout=10)
+    dead.connect()
+    dead.close()
+    assert world.look_up(KEY) is None
 
 
 @pytest.mark.parametrize("path", [quote(KEY, safe=""), quote(KEY), f"?key={quote(KEY, safe='')}"])

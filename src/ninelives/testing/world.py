@@ -8,6 +8,10 @@ its address. It has only the standard library.
     GET /{key}       the key's counts and first payload, or 404 (percent-encode the key)
     GET /?key={key}  the same
     GET /            all keys with their counts
+
+What it answers about a key holds for every request that was made before: it looks after those that
+reached it earlier have been applied or have gone. So "unknown" is final here, once the sender is
+dead; few real services can say that.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import argparse
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -23,8 +28,11 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import IO, Self, cast
+from typing import IO, Self, TypeAlias, cast
 from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+PATIENCE = 5.0
+Connection: TypeAlias = "socket.socket | tuple[bytes, socket.socket]"  # as socketserver has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +106,39 @@ class WorldServer(ThreadingHTTPServer):
     def __init__(self, port: int, ledger: Ledger) -> None:
         super().__init__(("127.0.0.1", port), WorldRequest)
         self.ledger = ledger
+        self._under_way: dict[object, int] = {}
+        self._arrived = 0
+        self._ended = threading.Condition()
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def process_request(self, request: Connection, client_address: object) -> None:
+        """Number a connection in the order in which it came."""
+        with self._ended:
+            self._arrived += 1
+            self._under_way[request] = self._arrived
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Connection) -> None:
+        self.settled(request)
+        super().shutdown_request(request)
+
+    def settled(self, request: object) -> None:
+        """Say that a connection's request has done all that it will do."""
+        with self._ended:
+            self._under_way.pop(request, None)
+            self._ended.notify_all()
+
+    def await_earlier(self, request: object) -> None:
+        """Wait for the requests that came before, but not for ever: one may never be sent."""
+        with self._ended:
+            mine = self._under_way.pop(request, self._arrived + 1)
+            self._ended.notify_all()  # two that ask do not wait for each other
+            self._ended.wait_for(
+                lambda: all(other > mine for other in self._under_way.values()), timeout=PATIENCE
+            )
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Stay silent about a client that was killed amid a request, as clients here are."""
@@ -125,9 +162,12 @@ class WorldRequest(BaseHTTPRequestHandler):
         except ValueError:
             self._answer(400, {"error": "the body is no JSON"})
             return
-        self._answer(200, self._ledger.receive(key, payload).document())
+        entry = self._ledger.receive(key, payload)
+        self._server.settled(self.request)
+        self._answer(200, entry.document())
 
     def do_GET(self) -> None:
+        self._server.await_earlier(self.request)
         address = urlsplit(self.path)
         asked = parse_qs(address.query).get("key", [""])[0] or unquote(address.path[1:])
         if not asked:
@@ -144,9 +184,13 @@ class WorldRequest(BaseHTTPRequestHandler):
         """Print nothing: stdout has the address, stderr has faults."""
 
     @property
-    def _ledger(self) -> Ledger:
+    def _server(self) -> WorldServer:
         assert isinstance(self.server, WorldServer)
-        return self.server.ledger
+        return self.server
+
+    @property
+    def _ledger(self) -> Ledger:
+        return self._server.ledger
 
     def _answer(self, status: int, document: dict[str, object]) -> None:
         body = json.dumps(document).encode()
