@@ -292,7 +292,7 @@ class EffectRefused(Exception):
 
 
 class KeyConflict(NineLivesError):
-    """An idempotency key is already in use for another effect."""
+    """An idempotency key is already in use for another effect or message."""
 
     def __init__(self, key: str, run_id: str, recorded: str, given: str) -> None:
         super().__init__(key, run_id, recorded, given)
@@ -301,7 +301,7 @@ class KeyConflict(NineLivesError):
     def __str__(self) -> str:
         return (
             f"idempotency key {self.key!r} was used by run {self.run_id!r} for {self.recorded}; "
-            f"now asked for {self.given}. Nothing was sent; give each effect a key of its own"
+            f"now asked for {self.given}. Nothing was sent; give each act a key of its own"
         )
 
 

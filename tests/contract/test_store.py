@@ -216,6 +216,30 @@ async def test_a_key_is_taken_once_in_the_whole_store(store: Store) -> None:
     assert taken == KeyTaken(RunId("one"), seq, 0, "intended")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("effect_first", [True, False])
+async def test_a_key_of_an_effect_is_none_of_a_message_and_the_other_way_round(
+    store: Store, effect_first: bool
+) -> None:
+    one, two = await facts.admit(store, "one"), await facts.admit(store, "two")
+    message = events.OutboxQueued(channel="c", key="k", payload=facts.ONE)
+    pair: list[events.Fact] = [facts.intended("k"), message]
+    first, second = pair if effect_first else reversed(pair)
+    seq = await facts.append(store, one, first)
+    taken = await store.append(two, [facts.draft(OUTPUT), facts.draft(second)])
+    assert isinstance(taken, KeyTaken)
+    assert (taken.run, taken.seq, bool(taken.other)) == ("one", seq, not effect_first)
+    assert taken == await store.key("k")
+    assert not await store.outputs(RunId("two"), after=0, limit=9)
+
+
+async def test_open_effects_are_those_of_the_run_alone(store: Store) -> None:
+    one, two = await facts.admit(store, "a"), await facts.admit(store, "a:b")
+    await facts.append(store, one, facts.intended("a:k"))
+    await facts.append(store, two, facts.intended("a:b:k"))
+    assert [each.key for each in await store.open_effects(RunId("a"))] == ["a:k"]
+    assert [each.key for each in await store.open_effects(RunId("a:b"))] == ["a:b:k"]
+
+
 async def test_a_failing_part_of_a_group_fails_alone(store: Store) -> None:
     one = await facts.admit(store, "one")
     stale = Owner(RunId("one"), one.number, Epoch(0), 1, 1)

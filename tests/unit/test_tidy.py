@@ -29,7 +29,10 @@ def python_files() -> list[Path]:
 
 
 def text_files() -> Iterator[Path]:
-    yield from (path for path in ROOT.iterdir() if path.is_file() and path.suffix != ".db")
+    for path in ROOT.iterdir():
+        # In a worktree, .git is a file that says where the repository is.
+        if path.is_file() and path.suffix != ".db" and path.name != ".git":
+            yield path
     for part in PARTS:
         for path in (ROOT / part).rglob("*"):
             named = path.suffix in TEXT_SUFFIXES or path.parent.name == ".ci"

@@ -211,6 +211,9 @@ class Delivery:
 
     async def offer(self, fact: Fact) -> Appended | BudgetRefused | KeyTaken:
         """Append one fact that may be refused; the notes stay when it is."""
+        if isinstance(fact, events.EffectIntended) and fact.key in self.journal.promised:
+            other = "an outbox message of this superstep"
+            return KeyTaken(self.journal.run, Seq(0), Seq(0), "queued", other)
         notes = list(self.notes)
         try:
             result = await self.journal.offer(

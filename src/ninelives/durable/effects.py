@@ -128,6 +128,9 @@ async def _first(delivery: Delivery, effect: Effect) -> object:
 
 async def _taken(delivery: Delivery, effect: Effect, place: Place, taken: KeyTaken) -> object:
     """The key was used elsewhere: by an earlier delivery of this run, or by another run."""
+    if taken.other:
+        given = f"{place.name} {place.fingerprint}"
+        raise errors.KeyConflict(effect.key, taken.run, taken.other, given)
     store = delivery.journal.store
     intent = (await store.events(taken.run, after=taken.seq - 1, limit=1))[0]
     assert isinstance(intent.fact, events.EffectIntended)

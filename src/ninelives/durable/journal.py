@@ -27,7 +27,9 @@ class Journal:
 
     `owner_dead` says that the former owner is proven dead, not only fenced: no request of its
     can still be on the way out of this machine. `dispatched` holds the keys of the effects that
-    are out at this moment. `cancelled` is set when a write has shown that a person wants the end.
+    are out at this moment, `promised` those of outbox messages that wait for the superstep's
+    commit, with their deliveries. `cancelled` is set when a write has shown that a person wants
+    the end.
     """
 
     store: Store
@@ -39,6 +41,7 @@ class Journal:
     value_bytes_max: int = VALUE_BYTES_MAX
     code_versions: dict[int, str] = field(default_factory=dict)
     dispatched: set[str] = field(default_factory=set)
+    promised: dict[str, int] = field(default_factory=dict)
     cancelled: bool = False
     late: set[asyncio.Future[None]] = field(default_factory=set)
 

@@ -18,7 +18,7 @@ def queue(delivery: Delivery, channel: str, payload: object, key: str) -> None:
     """Add a message to what the handler leaves behind.
 
     Raises:
-        KeyConflict: this handler has queued another message under the key.
+        KeyConflict: this handler has used the key, or one that ended in this superstep has.
         Unencodable: the payload cannot be recorded.
         ValueError: channel or key is empty.
     """
@@ -28,27 +28,31 @@ def queue(delivery: Delivery, channel: str, payload: object, key: str) -> None:
         raise ValueError(message)
     raw = delivery.journal.encode(payload, f"outbox[{channel!r}]")
     fact = OutboxQueued(channel=channel, key=f"{delivery.journal.run}:{key}", payload=raw)
+    run = delivery.journal.run
     for other in delivery.queued:
         if other.key == fact.key:
-            raise _conflict(fact, str(delivery.journal.run), _describe(other))
+            raise _conflict(fact, run, _describe(other))
+    if delivery.replay.effect(fact.key) is not None:
+        raise _conflict(fact, run, "an effect of this handler")
     delivery.queued.append(fact)
+    delivery.journal.promised[fact.key] = delivery.id
 
 
 async def require_free(store: Store, queued: Sequence[OutboxQueued], siblings: set[str]) -> None:
     """Refuse keys that are in use; `siblings` are those of the superstep, and grows by these.
 
     Raises:
-        KeyConflict: a key belongs to a message of a sibling, or of a committed superstep.
+        KeyConflict: a key belongs to a message of a sibling, or of a committed superstep, or to
+            an effect.
     """
     for fact in queued:
         if fact.key in siblings:
             raise _conflict(fact, fact.key, "a message of another handler in this superstep")
     siblings.update(fact.key for fact in queued)
     for fact in queued:
-        found = await store.outbox.find(fact.key)
-        if found is not None:
-            run, seq = found
-            raise _conflict(fact, run, f"the message that event {seq} queued")
+        taken = await store.key(fact.key)
+        if taken is not None:
+            raise _conflict(fact, taken.run, taken.other or f"the effect of event {taken.seq}")
 
 
 def _conflict(fact: OutboxQueued, run: str, recorded: str) -> errors.KeyConflict:

@@ -61,7 +61,9 @@ async def resolve(
     """
     row = await store.run(run)
     full = key if key.startswith(f"{run}:") else f"{run}:{key}"
-    taken = await store.effect(full)
+    taken = await store.key(full)
+    if taken is not None and taken.other:
+        taken = None  # it is no effect's
     if taken is None or taken.run != run or taken.state not in {"intended", "unknown"}:
         raise errors.EffectNotOpen(run, full, taken.state if taken else "not known")
     applied = isinstance(answer, Applied)

@@ -77,7 +77,10 @@ class Superstep:
         """Carry out and commit, or return the handlers that did not end."""
         self.number = self.position.superstep + 1
         self.works.update(self.position.finished)
-        self.outbox_keys.update(each.key for work in self.works.values() for each in work.queued)
+        self.journal.promised = {
+            each.key: work.delivery for work in self.works.values() for each in work.queued
+        }
+        self.outbox_keys.update(self.journal.promised)
         self.unfinished = len(due)
         lanes: dict[str, list[Due]] = {}
         for each in due:
@@ -115,6 +118,8 @@ class Superstep:
 
     def _delivery(self, due: Due, local: Scope) -> Delivery:
         journal = self.journal
+        # What an earlier entry of this handler wanted to leave counts no more.
+        journal.promised = {key: of for key, of in journal.promised.items() if of != due.id}
         records = self.position.records.get(due.id, [])
         return Delivery(
             id=due.id,

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import apsw
 import msgspec
 
-from ninelives.ids import RunId, Seq
 from ninelives.log import events
 from ninelives.log.events import Draft
 from ninelives.store import booking, queries, rows
@@ -48,14 +47,10 @@ def refusal(
                 refused = booking.refusal(connection, run, requested, row.draft.at)
                 if refused is not None:
                     return refused
-            case events.EffectIntended(key=key):
+            case events.EffectIntended(key=key) | events.OutboxQueued(key=key):
                 taken = rows.key_taken(connection, key)
                 if taken is not None:
                     return taken
-            case events.OutboxQueued(key=key):
-                found = rows.one(connection, "outbox_key", (key,))
-                if found is not None:
-                    return KeyTaken(RunId(found[1]), Seq(found[2]), Seq(found[3]), found[4])
             case _:
                 pass
     return None

@@ -139,13 +139,15 @@ class BudgetRefused:
 class KeyTaken:
     """The idempotency key is in use; nothing was written.
 
-    `seq` is its intent's event in `run`, `ended` that of its outcome (0 = none yet).
+    `seq` is its intent's event in `run`, `ended` that of its outcome (0 = none yet). `other`
+    says what the key is used for where that is no effect of a journal that can be read.
     """
 
     run: RunId
     seq: Seq
     ended: Seq
     state: str
+    other: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +267,8 @@ class Store(Protocol):
         """Read a part of the journal's outputs only."""
         ...
 
-    async def effect(self, key: str) -> KeyTaken | None:
-        """Who uses an idempotency key, and how its effect stands; None = nobody."""
+    async def key(self, key: str) -> KeyTaken | None:
+        """Who uses an idempotency key, and how its effect or message stands; None = nobody."""
         ...
 
     async def open_effects(self, run: RunId) -> list[OpenEffect]:

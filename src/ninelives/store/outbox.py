@@ -103,10 +103,6 @@ class Outbox(Protocol):
         """
         ...
 
-    async def find(self, key: str) -> tuple[RunId, Seq] | None:
-        """Which event has queued a message under a key; None = the key is free."""
-        ...
-
     async def letters(self, state: LetterState, *, run: RunId | None, limit: int) -> list[Letter]:
         """Messages in one state, newest first."""
         ...

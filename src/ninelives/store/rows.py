@@ -86,11 +86,12 @@ def died(found: Row, *, alive: bool) -> bool:
 
 
 def key_taken(connection: apsw.Connection, key: str) -> KeyTaken | None:
-    """Who uses an idempotency key."""
-    found = one(connection, "effect_of", (key,))
+    """Who uses an idempotency key: effects and outbox messages share one namespace."""
+    found = one(connection, "key_of", {"key": key})
     if found is None:
         return None
-    return KeyTaken(RunId(found[1]), Seq(found[2]), Seq(found[3]), found[4])
+    run, seq, ended, state, other = found
+    return KeyTaken(RunId(run), Seq(seq), Seq(ended), state, other)
 
 
 def open_effects(connection: apsw.Connection, run: RunId) -> list[OpenEffect]:

@@ -277,7 +277,7 @@ class SqliteStore:
         found = rows.fetch(connection, name, (*rows.span(row.number, after), limit))
         return [self._event(connection, row, each) for each in found]
 
-    async def effect(self, key: str) -> KeyTaken | None:
+    async def key(self, key: str) -> KeyTaken | None:
         return await self._read(lambda connection: rows.key_taken(connection, key))
 
     async def open_effects(self, run: RunId) -> list[OpenEffect]:

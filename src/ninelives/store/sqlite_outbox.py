@@ -129,13 +129,6 @@ class SqliteOutbox:
 
         return await self._write(work, run)
 
-    async def find(self, key: str) -> tuple[RunId, Seq] | None:
-        def work(connection: apsw.Connection) -> tuple[RunId, Seq] | None:
-            found = rows.one(connection, "outbox_key", (key,))
-            return None if found is None else (RunId(found[1]), Seq(found[2]))
-
-        return await self._read(work)
-
     async def letters(self, state: LetterState, *, run: RunId | None, limit: int) -> list[Letter]:
         values = {"state": state, "run": run or "", "limit": limit}
         return await self._read(

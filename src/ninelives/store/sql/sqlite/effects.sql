@@ -1,11 +1,16 @@
--- effect_of --
-SELECT e.run, r.run_id, e.seq, e.ended, e.state FROM effects AS e JOIN runs AS r ON r.id = e.run
-WHERE e.key = ?;
+-- key_of --
+-- Who uses a key: effects and outbox messages share one namespace, in the whole store.
+SELECT r.run_id, f.seq, f.ended, f.state, ''
+FROM effects AS f JOIN runs AS r ON r.id = f.run WHERE f.key = :key
+UNION ALL
+SELECT r.run_id, o.id & 4294967295, 0, o.state,
+  'the message that event ' || (o.id & 4294967295) || ' queued in the outbox'
+FROM outbox AS o JOIN runs AS r ON r.id = o.id >> 32 WHERE o.key = :key;
 
 -- effects_open --
--- A run's effects of unknown outcome: a range of the primary key, since keys begin with its id.
+-- A run's effects of unknown outcome.
 SELECT f.key, e.at, e.executor FROM effects AS f JOIN events AS e ON e.id = (f.run << 32 | f.seq)
-WHERE f.key >= :run || ':' AND f.key < :run || ';' AND f.state IN ('intended', 'unknown')
+WHERE f.run = (SELECT id FROM runs WHERE run_id = :run) AND f.state IN ('intended', 'unknown')
 ORDER BY e.id;
 
 -- effect_insert --

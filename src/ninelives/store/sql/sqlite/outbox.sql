@@ -10,11 +10,6 @@ WHERE id = ?;
 UPDATE outbox SET state = 'queued', attempts = 0, next_at = ?, error = '', message = ''
 WHERE id = ?;
 
--- outbox_key --
--- Who uses a key.
-SELECT o.id >> 32, r.run_id, o.id & 4294967295, 0, o.state
-FROM outbox AS o JOIN runs AS r ON r.id = o.id >> 32 WHERE o.key = ?;
-
 -- outbox_claimants --
 -- Who has claimed anything: the caller asks the operating system which of them are dead.
 SELECT DISTINCT claimed_by FROM outbox WHERE claimed_by <> '';

@@ -74,6 +74,8 @@ CREATE TABLE effects (
     ('intended', 'confirmed', 'refused', 'unknown', 'failed'))
 ) WITHOUT ROWID, STRICT;
 
+CREATE INDEX effects_of ON effects (run);
+
 -- `day` is the day (UTC) of the request: a call counts in the window in which it was admitted.
 -- Money is in millionths of a dollar; NULL: nobody knows the price. `ended` is the seq of the
 -- event that ended the hold last.
