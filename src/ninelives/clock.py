@@ -30,6 +30,11 @@ async def sleep(seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
+def pause(seconds: float) -> None:
+    """Wait in a thread that has no event loop."""
+    time.sleep(seconds)
+
+
 def timeout(seconds: float | None) -> asyncio.Timeout:
     """A deadline on the running task (see `durable.deadlines` for who may judge it)."""
     return asyncio.timeout(seconds)

@@ -79,7 +79,9 @@ def observe(observer: Callable[[Boundary], None] | None) -> None:
 
 
 def act(kind: str, name: str) -> None:
-    """Say that an effect or a model request goes out now, to a record outside of the journal."""
+    """Tell a record outside of the journal: an effect, a model request or a delivery goes out
+    now, or an answer has come in.
+    """
     if _witness is not None:
         _witness(kind, name)
 

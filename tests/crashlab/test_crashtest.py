@@ -4,48 +4,17 @@ from __future__ import annotations
 
 import json
 import pathlib
+import shlex
 
 import pytest
 
-from ninelives.crashlab import campaign
+from support.labflows import GOOD, write
 from support.shell import Shell
-
-HEAD = """
-import os, socket, uuid
-from typing_extensions import Never
-from ninelives import Absent, Applied, Executor, WorkflowBuilder, WorkflowContext, handler
-
-def mail(text, *, key):
-    with open("mails.txt", "a") as file:
-        file.write(key + "\\n")
-    return key
-
-def mailed(key):
-    sent = os.path.exists("mails.txt") and key + "\\n" in open("mails.txt").read()
-    return Applied(key) if sent else Absent(final=True)
-
-class Works(Executor):
-    @handler
-    async def go(self, number: int, ctx: WorkflowContext[int, str]) -> None:
-        line = await ctx.model("scripted", f"line {number}")
-        {body}
-        await ctx.yield_output(f"{number}: {line}")
-        if number > 1:
-            await ctx.send_message(number - 1)
-
-node = Works(id="works")
-flow = WorkflowBuilder(name="works", start_executor=node).add_edge(node, node).build()
-"""
-GOOD = "await ctx.effect(mail, line, key=f'n:{number}', reconcile=mailed)"
 
 
 @pytest.fixture
 def shell(tmp_path: pathlib.Path) -> Shell:
     return Shell(tmp_path, {})
-
-
-def write(shell: Shell, body: str) -> None:
-    (shell.folder / "flow.py").write_text(HEAD.replace("{body}", body))
 
 
 @pytest.mark.timeout(120)
@@ -66,7 +35,7 @@ def test_a_key_from_a_random_value_is_caught(shell: Shell) -> None:
     text = "\n".join(result.lines)
     assert "would have gone wrong" in text
     assert "Divergence" in text
-    assert "again: NINELIVES_KILL_AT=" in text
+    assert "again: ninelives crashtest flow.py:flow --input 1 --at " in text
 
 
 @pytest.mark.parametrize(
@@ -107,14 +76,42 @@ def test_a_workflow_that_fails_by_itself_is_not_killed(shell: Shell) -> None:
     assert "broken" in "\n".join(result.lines)
 
 
-def test_a_sample_gives_every_boundary_its_turn_before_any_gets_a_second() -> None:
-    points = campaign.points_of({"a": 5, "b": 1, "c": 2}, sample=None)
-    assert [point.name for point in points[:3]] == ["a:1", "b:1", "c:1"]
-    assert [point.name for point in points[3:5]] == ["a:5", "c:2"]
-    assert sorted(point.name for point in points) == sorted(
-        ["a:1", "a:2", "a:3", "a:4", "a:5", "b:1", "c:1", "c:2"]
-    )
-    assert len(campaign.points_of({"a": 5, "b": 1}, sample=2)) == 2
+def test_kills_at_random_moments_and_of_the_recovery_survive(shell: Shell) -> None:
+    write(shell, GOOD)
+    drawn = ("--sample", "4", "--random", "3", "--seed", "5", "--kills", "2")
+    result = shell("crashtest", "flow.py:flow", "--input", "1", "--json", *drawn)
+    document = json.loads(result.lines[-1])
+    assert result.code == 0, result
+    assert (document["scenarios"], document["seed"]) == (7, 5)
+    assert document["kills"] > 7
+
+
+def test_the_command_of_a_failure_repeats_it(shell: Shell) -> None:
+    write(shell, "await ctx.effect(mail, line, key=str(uuid.uuid4()))")
+    at = ("--at", "effect_done:1", "--at", "admitted:1")
+    result = shell("crashtest", "flow.py:flow", "--input", "1", "--json", *at)
+    document = json.loads(result.lines[-1])
+    [failed] = document["failed"]
+    assert document["scenarios"] == 2
+    words = shlex.split(failed["command"])
+    assert words[:2] == ["ninelives", "crashtest"]
+    assert words[-2:] == ["--at", "effect_done:1"]
+    again = json.loads(shell(*words[1:], "--json").lines[-1])
+    assert again["failed"][0]["point"] == "effect_done:1"
+
+
+def test_a_process_that_a_handler_leaves_behind_is_caught_and_ended(shell: Shell) -> None:
+    write(shell, "await ctx.step(__import__('subprocess').Popen, ['sleep', '977'], name='s')\n")
+    result = shell("crashtest", "flow.py:flow", "--input", "1", "--sample", "0")
+    assert result.code == 1
+    assert "a process was left behind: sleep 977" in "\n".join(result.lines)
+
+
+def test_kills_that_cannot_be_read_are_refused(shell: Shell) -> None:
+    write(shell, GOOD)
+    result = shell("crashtest", "flow.py:flow", "--input", "1", "--at", "@7")
+    assert result.code == 2
+    assert "KillsInvalid" in result.err
 
 
 BROKEN = {

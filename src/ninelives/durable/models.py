@@ -182,6 +182,8 @@ async def _attempt(
     hold = result.first
     faults.reach(faults.Boundary.MODEL_REQUESTED)
     reply = await _answer(delivery, call, place, hold, under_way)
+    tokens = ledger.settle(reply.usage, text=reply.text).tokens
+    faults.act("answer", f"{delivery.journal.run}:{hold}:{tokens}")
     faults.reach(faults.Boundary.MODEL_ANSWERED)
     return await _record(delivery, call, place, hold, reply, under_way)
 

@@ -143,6 +143,7 @@ class Relay:
             reason = f"the relays that made the last of {parcel.attempt - 1} attempts died"
             await self._bury(token, parcel, "RelayDied", reason)
             return
+        faults.act("delivery", parcel.key)
         try:
             await channel.deliver(parcel)
         except asyncio.CancelledError as cancelled:
