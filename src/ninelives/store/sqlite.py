@@ -402,18 +402,26 @@ def _refuse_foreign_file(path: pathlib.Path, url: str) -> None:
         return
     except IsADirectoryError as error:
         raise errors.StoreRefused(url, "it is a folder; name a file") from error
-    if not header:
+    if not header or _is_to_be_recovered(path):
         return
     if not header.startswith(b"SQLite format 3\0"):
         raise errors.StoreRefused(url, "the file is not a SQLite database; choose another")
     page = int.from_bytes(header[16:18], "big")
     expected = (65536 if page == 1 else page) * int.from_bytes(header[28:32], "big")
-    journal = path.with_name(path.name + "-wal")
-    if size < expected and not (journal.exists() and journal.stat().st_size):
+    if size < expected:
         raise errors.StoreFailed(
             url,
             f"the file is truncated ({size} of {expected} bytes); restore it from a backup",
         )
+
+
+def _is_to_be_recovered(path: pathlib.Path) -> bool:
+    """Whether SQLite holds pages of the file beside it: power loss may have torn it, header too.
+
+    SQLite reads them from there, and says itself if the file is not its own.
+    """
+    beside = (path.with_name(path.name + suffix) for suffix in ("-wal", "-journal"))
+    return any(each.exists() and each.stat().st_size for each in beside)
 
 
 def _parse(url: str) -> tuple[pathlib.Path, bool]:
