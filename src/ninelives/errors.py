@@ -368,6 +368,35 @@ class IterationsExceeded(NineLivesError):
         )
 
 
+class NotAwaited(NineLivesError):
+    def __init__(self, executor: str, what: str, state: str) -> None:
+        super().__init__(executor, what, state)
+        self.executor, self.what, self.state = executor, what, state
+
+    def __str__(self) -> str:
+        fate = (
+            "and never awaited it, so it has not happened"
+            if self.state == "asked"
+            else "and ended while it was under way (it was seen to its end)"
+        )
+        return (
+            f"executor {self.executor!r} began {self.what} {fate}; write `await` before it (or "
+            "`ctx.gather` around several), then resume"
+        )
+
+
+class HandlerEnded(NineLivesError):
+    def __init__(self, executor: str, superstep: int) -> None:
+        super().__init__(executor, superstep)
+        self.executor, self.superstep = executor, superstep
+
+    def __str__(self) -> str:
+        return (
+            f"the handler of executor {self.executor!r} in superstep {self.superstep} has ended, "
+            "and its context with it; await everything that it starts"
+        )
+
+
 class Interrupt(BaseException):
     """Control flow of the engine: a handler is unwound; never caught by `except Exception`."""
 

@@ -215,6 +215,13 @@ def lost_message(journal: Journal) -> None:
     journal.events[at] = msgspec.structs.replace(journal.events[at], kind="message", fact=MESSAGE)
 
 
+def effect_left_under_way(journal: Journal) -> None:
+    """The run completes, and nobody waits for an effect that it has begun."""
+    at = next(i for i, each in enumerate(journal.events) if each.kind == "output")
+    fact = msgspec.structs.replace(INTENDED, key="left")
+    journal.events[at] = msgspec.structs.replace(journal.events[at], fact=fact)
+
+
 def queued_twice(journal: Journal) -> None:
     journal.add(QUEUED)
 
@@ -242,6 +249,7 @@ def queued_without_commit(journal: Journal) -> None:
     ("invariant", "breaks"),
     [
         (Invariant.I3, unstarted),
+        (Invariant.I6, effect_left_under_way),
         (Invariant.I9, lost_message),
         (Invariant.I12, queued_twice),
         (Invariant.I12, dead_after_delivery),

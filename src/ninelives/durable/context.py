@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import types
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from ninelives import errors, faults
@@ -67,6 +67,7 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         terms: models.Terms | None = None,
     ) -> None:
         self._delivery = delivery
+        self._own = delivery.operations.own
         self._terms = terms or models.Terms()
         self.settings = settings
 
@@ -185,7 +186,7 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
 
     # -- durable operations -------------------------------------------------------------------
 
-    async def step(
+    def step(
         self,
         function: Callable[..., Awaitable[T]] | Callable[..., T],
         *args: object,
@@ -193,7 +194,7 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         name: str | None = None,
         retry: Retry = ONCE,
         **kwargs: object,
-    ) -> T:
+    ) -> Coroutine[object, object, T]:
         """Run a computation once: after a crash its recorded result is returned.
 
         A synchronous function runs in a thread. A crash before the return may run it again, so
@@ -207,9 +208,10 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         label = name or (calls.name_of(function) if key is None else "step")
         label = label if key is None else f"{label}:{key}"
         step = steps.Step(function, args, kwargs, label, retry)
-        return cast("T", await steps.run(self._delivery, step))
+        work = self._own(f"step {label!r}", lambda: steps.run(self._delivery, step))
+        return cast("Coroutine[object, object, T]", work)
 
-    async def model(
+    def model(
         self,
         model: str | Model,
         prompt: str,
@@ -219,7 +221,7 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         reserve_tokens: int = RESERVE_TOKENS,
         max_output_tokens: int | None = None,
         retry: Retry = ONCE,
-    ) -> str:
+    ) -> Coroutine[object, object, str]:
         """Ask a model once, through the ledger; a recorded reply is never paid for again.
 
         The hold of `reserve_tokens` (input and output together) is durable before the request,
@@ -245,9 +247,11 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
             deadline_seconds=deadline_seconds,
             retry=retry,
         )
-        return await models.ask(self._delivery, call)
+        return self._own(
+            f"a call of model {call.model.name!r}", lambda: models.ask(self._delivery, call)
+        )
 
-    async def effect(
+    def effect(
         self,
         function: Callable[..., Awaitable[T]] | Callable[..., T],
         *args: object,
@@ -256,7 +260,7 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
         idempotent_downstream: bool | None = None,
         deadline_seconds: float | None = None,
         retry: Retry | None = None,
-    ) -> T:
+    ) -> Coroutine[object, object, T]:
         """Act on the outside world once, under the idempotency key `{run_id}:{key}`.
 
         The intent is durable before the call, the outcome when this returns. `function` gets
@@ -285,7 +289,8 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
             deadline_seconds=deadline_seconds,
             retry=retry,
         )
-        return cast("T", await effects.perform(self._delivery, effect))
+        work = self._own(f"effect {effect.key!r}", lambda: effects.perform(self._delivery, effect))
+        return cast("Coroutine[object, object, T]", work)
 
     async def gather(
         self, *branches: Awaitable[object] | Callable[[], Awaitable[object]]

@@ -19,6 +19,7 @@ import msgspec
 from ninelives import clock, errors
 from ninelives.durable import deadlines
 from ninelives.durable.journal import Journal
+from ninelives.durable.operations import Operations
 from ninelives.durable.replay import Found, Kind, Record, Replay
 from ninelives.durable.state import View
 from ninelives.ids import Seq
@@ -91,6 +92,7 @@ class Delivery:
     queued: list[events.OutboxQueued] = field(default_factory=list)
     sent: list[tuple[object, msgspec.Raw, str | None]] = field(default_factory=list)
     interrupt: errors.Interrupt | None = None
+    operations: Operations = field(default_factory=Operations)
 
     def branch(self) -> Branch:
         """The branch that the running task belongs to."""
@@ -112,6 +114,8 @@ class Delivery:
         """Unwind the handler if it was interrupted before, or if the process is to stop."""
         if self.interrupt is not None:
             raise self.interrupt
+        if self.operations.closed:
+            raise errors.HandlerEnded(self.executor, self.superstep)
         if self.journal.cancelled:
             raise errors.Cancelled
         if self.stopping.requested:
@@ -121,13 +125,24 @@ class Delivery:
         """Wait until the clock's label says `due_at`; a request to stop unwinds the handler."""
         while (left := due_at - self.journal.now()) > 0:
             self.check()
-            await self.stopping.wait(left / 1000)
+            await self._pause(left / 1000)
         self.check()
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait for so long, or until the process is to stop or the handler is unwound."""
+        stops = asyncio.ensure_future(self.stopping.wait(seconds))
+        unwinds = asyncio.ensure_future(self.operations.closing.wait())
+        try:
+            await asyncio.wait((stops, unwinds), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stops.cancel()
+            unwinds.cancel()
 
     def unwind(self, interrupt: errors.Interrupt) -> errors.Interrupt:
         """Remember why the handler ends here, should user code swallow it."""
         if self.interrupt is None:
             self.interrupt = interrupt
+            self.operations.closing.set()
         return interrupt
 
     def park(self, code: str, reason: str) -> errors.Interrupt:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import pathlib
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -153,17 +153,30 @@ class Superstep:
         )
         if delivery.id in self.position.retried:
             await delivery.wait_until(self.position.retried[delivery.id].due_at)
-        handling.set(due.target)
-        try:
-            await handle(value, context)
-        finally:
-            handling.set("")
+        await self._entered(delivery, handle(value, context))
         if delivery.interrupt is not None:
             raise delivery.interrupt  # user code had swallowed it
         self._judge_leftovers(delivery)
         if saves(executor):
             _keep(delivery, await executor.on_checkpoint_save())
         return await self._work(delivery)
+
+    async def _entered(self, delivery: Delivery, work: Awaitable[object]) -> None:
+        """Run a handler's code, and what it began and did not await, to the end."""
+        handling.set(delivery.executor)
+        try:
+            await work
+        except errors.OwnershipLost:
+            delivery.operations.close()  # nothing more can be recorded
+            raise
+        except BaseException:
+            await delivery.operations.settle()
+            raise
+        finally:
+            handling.set("")
+        loose = await delivery.operations.settle()
+        if loose and delivery.interrupt is None:
+            raise errors.NotAwaited(delivery.executor, loose[0].what, loose[0].state)
 
     def _judge_leftovers(self, delivery: Delivery) -> None:
         for left in delivery.replay.leftovers():

@@ -22,7 +22,10 @@ class Invariant(enum.Enum):
     I3 = "Epochs grow with every take-over, and incarnations are numbered from 1 without a hole."
     I4 = "No event of an older incarnation follows the start of a newer one."
     I5 = "Supersteps commit in order, each once; outputs, messages and state lie in one that does."
-    I6 = "An effect ends only after its intent; once its outcome is known, it has no other."
+    I6 = (
+        "An effect ends only after its intent; once its outcome is known, it has no other; none is "
+        "under way when its run completes."
+    )
     I7 = "A key names one effect: one intent."
     I8 = (
         "A model call's hold ends at most once, after its request; what was left open is settled "
@@ -126,11 +129,19 @@ def _supersteps(journal: Sequence[Event]) -> Findings:
 def _effects(journal: Sequence[Event]) -> Findings:
     intents: dict[int, str] = {}
     known: dict[str, str] = {}
+    under_way: set[str] = set()
     for event in journal:
         match event.fact:
             case events.EffectIntended(key=key):
                 intents[event.seq] = key
+                under_way.add(key)
+            case events.EffectResent(key=key):
+                under_way.add(key)
+            case events.RunCompleted():
+                for key in sorted(under_way):
+                    yield event.seq, f"effect {key!r} is under way"
             case events.EffectEnded() as ended:
+                under_way.discard(ended.key)
                 if intents.get(ended.intent) != ended.key:
                     yield event.seq, f"effect {ended.key!r} ends without its intent"
                 if ended.key in known:
