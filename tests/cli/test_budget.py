@@ -152,7 +152,7 @@ def test_a_hold_that_nobody_reported_is_listed_with_what_to_say(silent: Shell) -
     assert any(
         f"run r hold {hold}: 100 tokens, $0.001 of writer for clerk" in line for line in lines
     )
-    assert f"`ninelives budget settle r {hold} --tokens N`" in lines[-1]
+    assert f"`ninelives budget settle r {hold} --tokens N --why TEXT`" in lines[-1]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_person_says_what_a_call_has_cost(
     told = silent("budget", "settle", "r", hold, *words, "--by", "me", "--why", "their bill")
     assert told.code == 0
     assert told.lines[-1] == "still halted; next: `ninelives clear-halt r`"
-    again = silent("budget", "settle", "r", hold, *words)
+    again = silent("budget", "settle", "r", hold, *words, "--why", "their bill")
     assert again.code == 2
     assert "HoldNotOpen" in again.err
     assert silent("clear-halt", "r").code == 0
@@ -195,8 +195,10 @@ def test_a_provider_that_keeps_no_answers_leaves_the_hold_to_a_person(silent: Sh
     [
         (("settle", "r"), "--ask alone"),
         (("settle", "r", "5", "--tokens", "1", "--released"), "--ask alone"),
+        (("settle", "r", "5", "--released"), "say --why"),
+        (("settle", "r", "5", "--tokens", "1", "--why", " "), "say --why"),
         (("settle", "r", "--ask", "--dollars", "1"), "--ask alone"),
-        (("settle", "r", "999", "--tokens", "1"), "HoldNotOpen"),
+        (("settle", "r", "999", "--tokens", "1", "--why", "bill"), "HoldNotOpen"),
         (("settle", "r", "999", "--tokens", "-1"), "no number of tokens"),
         (("settle", "r", "999", "--tokens", "none"), "--ask alone"),
         (("set", "tenant:acme"), "none lifts a limit"),

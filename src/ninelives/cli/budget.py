@@ -213,13 +213,17 @@ async def settle(  # noqa: PLR0913, PLR0917 - each is one option, by name
 ) -> int:
     """Say what the call behind HOLD of RUN_ID has cost; nobody has reported it.
 
-    HOLD is the number that `budget show run:RUN_ID` lists. A halt stays until it is cleared, but
-    for --ask: evidence for every missing report clears it.
+    HOLD is the number that `budget show run:RUN_ID` lists. Say --why: it is your word against a
+    bill. A halt stays until it is cleared, but for --ask: evidence for every missing report
+    clears it.
     """
     ways = (tokens is not None) + released + ask
     vague = NO_LIMIT in {tokens, dollars}
     if ways != 1 or vague or (hold is None) != ask or (dollars is not None and tokens is None):
         message = "say HOLD and --tokens N [--dollars X], or HOLD and --released, or --ask alone"
+        raise click.UsageError(message)
+    if not ask and not why.strip():
+        message = "say --why: how you know what the call has cost (an invoice, a log)"
         raise click.UsageError(message)
     async with Runtime(store, create=False) as runtime:
         if hold is None:

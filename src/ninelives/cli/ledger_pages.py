@@ -106,8 +106,9 @@ def _holds(holds: Sequence[OpenHold]) -> list[str]:
             f"{each.executor}, {ago(each.at)} ago: {why}"
         )
     first = waiting[0]
-    told = command("budget", "settle", first.run, str(first.seq), "--tokens", "N")
-    none = command("budget", "settle", first.run, str(first.seq), "--released")
+    hold = ("budget", "settle", first.run, str(first.seq))
+    told = command(*hold, "--tokens", "N", "--why", "TEXT")
+    none = command(*hold, "--released", "--why", "TEXT")
     asked = command("budget", "settle", first.run, "--ask")
     return [*lines, f"  next: {told}, or {none}, or {asked}"]
 

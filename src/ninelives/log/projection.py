@@ -239,7 +239,7 @@ def _replayed(report: Report, fact: events.Replayed) -> None:
     if fact.operation == "model":
         report.replayed_models += 1
     elif fact.operation == "effect":
-        report.skipped_effects += 1
+        report.skipped_effects += report.effects.get(fact.key) in {"confirmed", "failed"}
 
 
 def _model(report: Report, event: Event) -> None:
