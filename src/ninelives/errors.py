@@ -319,6 +319,48 @@ class KeyConflict(NineLivesError):
         )
 
 
+class TransactionFailed(NineLivesError):
+    """A transaction was rolled back: nothing of it has happened. `error` is the type's name."""
+
+    def __init__(self, key: str, error: str, message: str) -> None:
+        super().__init__(key, error, message)
+        self.key, self.error, self.message = key, error, message
+
+    def __str__(self) -> str:
+        return f"transaction {self.key!r} was rolled back: {self.error}: {self.message}"
+
+
+class TransactionMisused(NineLivesError):
+    """A transaction's function has ended the transaction that it was given, or tried to."""
+
+    def __init__(self, key: str, why: str) -> None:
+        super().__init__(key, why)
+        self.key, self.why = key, why
+
+    def __str__(self) -> str:
+        return f"the function of transaction {self.key!r} {self.why}; leave that to ninelives"
+
+
+class TransactionUnknown(NineLivesError):
+    """Whether a transaction has committed could not be asked. Asking again is always safe."""
+
+    def __init__(self, database: str, why: str) -> None:
+        super().__init__(database, why)
+        self.database, self.why = database, why
+
+    def __str__(self) -> str:
+        return f"whether it has committed in {self.database} is not known: {self.why}"
+
+
+class DatabaseUnavailable(UsageError):
+    def __init__(self, database: str, why: str) -> None:
+        super().__init__(database, why)
+        self.database, self.why = database, why
+
+    def __str__(self) -> str:
+        return f"database {self.database!r} cannot be used: {self.why}"
+
+
 class EffectNotOpen(UsageError):
     """Only an effect whose outcome is unknown can be resolved by a person."""
 

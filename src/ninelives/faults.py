@@ -29,6 +29,10 @@ class Boundary(enum.StrEnum):
     EFFECT_INTENDED = "effect_intended"  # the intent; nothing was sent
     EFFECT_DONE = "effect_done"  # the intent; the outside world has changed
     EFFECT_RECORDED = "effect_recorded"  # intent and outcome
+    TRANSACTION_INTENDED = "transaction_intended"  # the intent; the user's SQL has not begun
+    TRANSACTION_READY = "transaction_ready"  # the intent; the user's SQL has run, uncommitted
+    TRANSACTION_COMMITTED = "transaction_committed"  # the intent; the user's database has it
+    TRANSACTION_RECORDED = "transaction_recorded"  # intent and outcome
     RECONCILE_ANSWERED = "reconcile_answered"  # the intent; the other side was asked
     OUTPUT_YIELDED = "output_yielded"  # nothing of the output
     HANDLER_RECORDED = "handler_recorded"  # one handler's work, private

@@ -23,8 +23,10 @@ from support import facts
 VICTIM = pathlib.Path(__file__).with_name("victim.py")
 SOURCES = pathlib.Path(__file__).parents[2] / "src" / "ninelives"
 KEYS = {"r:n:2", "r:n:1", "r:left", "r:right"}
-# Those of a relay are reached, and died at, in tests/crash/test_relay.py.
-OF_A_RUN = [each for each in Boundary if not each.value.startswith("relay_")]
+# Those of a relay and of transactions are reached, and died at, in test_relay.py and
+# test_transactions.py.
+ELSEWHERE = ("relay_", "transaction_")
+OF_A_RUN = [each for each in Boundary if not each.value.startswith(ELSEWHERE)]
 RECONCILED = {Boundary.RECONCILE_ANSWERED, Boundary.CLAIMED}
 
 

@@ -13,7 +13,16 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from ninelives import errors, faults
-from ninelives.durable import calls, declarations, effects, models, outbox, steps
+from ninelives.durable import (
+    calls,
+    databases,
+    declarations,
+    effects,
+    models,
+    outbox,
+    steps,
+    transactions,
+)
 from ninelives.durable.delivery import Branch, Delivery
 from ninelives.durable.retries import ONCE, Retry
 from ninelives.durable.state import View
@@ -290,6 +299,38 @@ class WorkflowContext(Generic[OutT, WorkflowOutT]):
             retry=retry,
         )
         work = self._own(f"effect {effect.key!r}", lambda: effects.perform(self._delivery, effect))
+        return cast("Coroutine[object, object, T]", work)
+
+    def transaction(
+        self,
+        database: object,
+        function: Callable[..., Awaitable[T]] | Callable[..., T],
+        *args: object,
+        key: str,
+        retry: Retry = ONCE,
+    ) -> Coroutine[object, object, T]:
+        """Run your SQL in your own database exactly once, under the key `{run_id}:{key}`.
+
+        `database` is a URL or path of SQLite or PostgreSQL, or an `Engine` of SQLAlchemy;
+        `function` gets the open transaction, then `args`. The key's row, with the result, commits
+        together with the SQL: what died after that is adopted, what died before is run again.
+        So `function` may run more than once, and what it does outside of the database is not
+        undone; it neither commits nor rolls back. A synchronous one runs in a thread.
+
+        Raises:
+            TransactionFailed: it raised, and was rolled back; the same again on replay.
+            EffectRefused: it said no by this; rolled back, final.
+            KeyConflict: the key was used for something else.
+            Unencodable: the arguments cannot be recorded; nothing was done.
+            DatabaseUnavailable: nothing installed knows the database.
+        """
+        calls.refuse_nested("transaction")
+        transaction = transactions.Transaction(
+            databases.resolve(database), function, args, f"{self.run_id}:{key}", retry
+        )
+        work = self._own(
+            transaction.what, lambda: transactions.perform(self._delivery, transaction)
+        )
         return cast("Coroutine[object, object, T]", work)
 
     async def gather(

@@ -16,13 +16,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ninelives import codec, errors, faults
-from ninelives.durable import calls, deadlines, retries
+from ninelives.durable import calls, deadlines, intents, retries
 from ninelives.durable.delivery import Delivery
 from ninelives.durable.replay import Found, Record
 from ninelives.durable.retries import ONCE, Retry
 from ninelives.log import events
-from ninelives.log.events import Place
-from ninelives.store.base import Appended, KeyTaken
 
 logger = logging.getLogger(__name__)
 
@@ -82,77 +80,29 @@ async def perform(delivery: Delivery, effect: Effect) -> object:
         Unencodable: the arguments cannot be recorded; nothing was sent.
         Parked: the outcome is unknown and nobody can be asked.
     """
-    delivery.check()
-    record = delivery.replay.effect(effect.key)
-    if record is None:
-        return await _first(delivery, effect)
-    fingerprint = calls.fingerprint(delivery, _what(effect), effect.args, effect.kwargs)
-    drift = fingerprint != record.place.fingerprint
-    if record.taken and drift:
-        raise errors.KeyConflict(
-            effect.key, delivery.journal.run, record.place.fingerprint, fingerprint
-        )
-    record.taken = True
-    return await _known(delivery, effect, Found(record.place, record, drift))
+    act = _act(effect)
+    found = intents.recorded(delivery, act)
+    if found is None:
+        what = f"{_what(effect)}, nothing was sent"
+        calls.refuse_misfit(what, effect.function, effect.args, _given(effect, {}))
+        place, arguments = await intents.prepare(delivery, act)
+        async with delivery.call() as call:
+            found, is_new = await intents.offer(
+                delivery, act, delivery.placed(place, call), arguments
+            )
+            if is_new:
+                assert found.record is not None
+                faults.reach(faults.Boundary.EFFECT_INTENDED)
+                return await _dispatch(delivery, effect, found.record)
+    return await _known(delivery, effect, found)
 
 
 def _what(effect: Effect) -> str:
     return f"effect {effect.key!r}"
 
 
-async def _first(delivery: Delivery, effect: Effect) -> object:
-    calls.refuse_misfit(
-        f"{_what(effect)}, nothing was sent", effect.function, effect.args, _given(effect, {})
-    )
-    await delivery.require_no_leftovers(_what(effect), "effect")
-    fingerprint = calls.fingerprint(delivery, _what(effect), effect.args, effect.kwargs)
-    arguments = delivery.journal.sized(
-        codec.encode_arguments(effect.args, effect.kwargs, delivery.journal.registry),
-        f"{_what(effect)}: arguments",
-    )
-    found = delivery.find("effect", effect.name, fingerprint)
-    async with delivery.call() as call:
-        place = delivery.placed(found.place, call)
-        intent = events.EffectIntended(place=place, key=effect.key, arguments=arguments)
-        result = await delivery.offer(intent)
-        if isinstance(result, KeyTaken):
-            return await _taken(delivery, effect, place, result)
-        assert isinstance(result, Appended), result
-        record = Record(
-            "effect", place, result.first, delivery.journal.owner.incarnation, intent, taken=True
-        )
-        delivery.replay.records.append(record)
-        faults.reach(faults.Boundary.EFFECT_INTENDED)
-        return await _dispatch(delivery, effect, record)
-
-
-async def _taken(delivery: Delivery, effect: Effect, place: Place, taken: KeyTaken) -> object:
-    """The key was used elsewhere: by an earlier delivery of this run, or by another run."""
-    if taken.other:
-        given = f"{place.name} {place.fingerprint}"
-        raise errors.KeyConflict(effect.key, taken.run, taken.other, given)
-    store = delivery.journal.store
-    intent = (await store.events(taken.run, after=taken.seq - 1, limit=1))[0]
-    assert isinstance(intent.fact, events.EffectIntended)
-    recorded = intent.fact.place
-    same = recorded.fingerprint == place.fingerprint and recorded.name == place.name
-    if taken.run != delivery.journal.run or not same:
-        raise errors.KeyConflict(
-            effect.key,
-            taken.run,
-            f"{recorded.name} {recorded.fingerprint}",
-            f"{place.name} {place.fingerprint}",
-        )
-    record = Record("effect", recorded, taken.seq, intent.incarnation, intent.fact, taken=True)
-    if taken.ended:
-        ended = (await store.events(taken.run, after=taken.ended - 1, limit=1))[0]
-        assert isinstance(ended.fact, events.EffectEnded)
-        record.outcome, record.outcome_seq = ended.fact, ended.seq
-    elif effect.key in delivery.journal.dispatched:
-        reason = f"effect {effect.key!r} is under way in another handler of this run"
-        raise errors.EffectFailed(effect.key, "not sent", "KeyInUse", reason)
-    delivery.replay.records.append(record)
-    return await _known(delivery, effect, Found(place, record))
+def _act(effect: Effect) -> intents.Act:
+    return intents.Act(_what(effect), effect.key, effect.name, effect.args, effect.kwargs)
 
 
 async def _known(delivery: Delivery, effect: Effect, found: Found) -> object:

@@ -27,6 +27,7 @@ Outcome = (
     | events.ModelReplied
     | events.ModelUnsettled
     | events.EffectEnded
+    | events.TransactionRolledBack
 )
 
 
@@ -144,7 +145,9 @@ class Replay:
         the code, and is final.
         """
         outcome = record.outcome
-        assert isinstance(outcome, events.StepFailed | events.ModelUnsettled)
+        assert isinstance(
+            outcome, events.StepFailed | events.ModelUnsettled | events.TransactionRolledBack
+        )
         if outcome.attempt >= self.attempt:
             return False
         return not any(
@@ -204,7 +207,7 @@ def _gather_effect(records: Records, event: Event) -> None:
             record = _begin("effect", place, event)
             record.intent = intent
             records[_key("effect", place)] = record
-        case events.EffectEnded(place=place):
+        case events.EffectEnded(place=place) | events.TransactionRolledBack(place=place):
             _end(records, "effect", place, event)
         case events.EffectResent(place=place):
             # It is out again, by this process; what a person knew was about the time before.

@@ -11,7 +11,7 @@ from ninelives.engine.runner import Status
 from ninelives.ids import RunId
 from ninelives.log import events
 from ninelives.log.events import Draft, Fact
-from ninelives.store.base import RunRow, Store
+from ninelives.store.base import KeyTaken, RunRow, Store
 from ninelives.store.budgets import BudgetAct
 
 
@@ -66,6 +66,7 @@ async def resolve(
         taken = None  # it is no effect's
     if taken is None or taken.run != run or taken.state not in {"intended", "unknown"}:
         raise errors.EffectNotOpen(run, full, taken.state if taken else "not known")
+    await _require_no_transaction(store, run, taken)
     applied = isinstance(answer, Applied)
     result = codec.encode(answer.result, codec.GLOBAL) if isinstance(answer, Applied) else b"null"
     fact = events.EffectResolved(
@@ -76,6 +77,14 @@ async def resolve(
         by=by,
     )
     await _act(store, row, at, fact)
+
+
+async def _require_no_transaction(store: Store, run: RunId, taken: KeyTaken) -> None:
+    """What became of a transaction stands in its database; nobody need say it."""
+    fact = (await store.events(run, after=taken.seq - 1, limit=1))[0].fact
+    if isinstance(fact, events.EffectIntended) and fact.database:
+        state = f"a transaction in {fact.database}, which is asked on `resume`"
+        raise errors.EffectNotOpen(run, fact.key, state)
 
 
 async def cancel(store: Store, run: RunId, at: int, *, by: str) -> Status:

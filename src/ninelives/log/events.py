@@ -227,11 +227,15 @@ class ModelUnsettled(Fact, frozen=True, kw_only=True):
 
 
 class EffectIntended(Fact, frozen=True, kw_only=True):
-    """Durable before the effect is dispatched."""
+    """Durable before the effect is dispatched.
+
+    `database`: it is a transaction there, whose key commits with it.
+    """
 
     place: Place
     key: str
     arguments: Raw
+    database: str = ""
 
 
 class EffectEnded(Fact, frozen=True, kw_only=True):
@@ -245,6 +249,20 @@ class EffectEnded(Fact, frozen=True, kw_only=True):
     result: Raw = Raw(b"null")
     error: str = ""
     message: str = ""
+
+
+class TransactionRolledBack(Fact, frozen=True, kw_only=True):
+    """A transaction's function raised: nothing of it has happened, and nobody older can commit it.
+
+    Replay of the same attempt raises the same; `intent` stays open for the next attempt.
+    """
+
+    place: Place
+    key: str
+    intent: int
+    error: str
+    message: str
+    attempt: int
 
 
 class EffectResent(Fact, frozen=True, kw_only=True):
@@ -413,6 +431,7 @@ KINDS: dict[str, type[Fact]] = {
     "model_unsettled": ModelUnsettled,
     "effect_intended": EffectIntended,
     "effect_ended": EffectEnded,
+    "transaction_rolled_back": TransactionRolledBack,
     "effect_resent": EffectResent,
     "effect_resolved": EffectResolved,
     "retry_scheduled": RetryScheduled,

@@ -129,19 +129,17 @@ def _supersteps(journal: Sequence[Event]) -> Findings:
 def _effects(journal: Sequence[Event]) -> Findings:
     intents: dict[int, str] = {}
     known: dict[str, str] = {}
-    under_way: set[str] = set()
     for event in journal:
         match event.fact:
             case events.EffectIntended(key=key):
                 intents[event.seq] = key
-                under_way.add(key)
-            case events.EffectResent(key=key):
-                under_way.add(key)
-            case events.RunCompleted():
-                for key in sorted(under_way):
-                    yield event.seq, f"effect {key!r} is under way"
+            case events.TransactionRolledBack() as undone:
+                if intents.get(undone.intent) != undone.key:
+                    yield event.seq, f"transaction {undone.key!r} ends without its intent"
+                if undone.key in known:
+                    before = known[undone.key]
+                    yield event.seq, f"transaction {undone.key!r} is undone, it was {before}"
             case events.EffectEnded() as ended:
-                under_way.discard(ended.key)
                 if intents.get(ended.intent) != ended.key:
                     yield event.seq, f"effect {ended.key!r} ends without its intent"
                 if ended.key in known:
@@ -149,6 +147,21 @@ def _effects(journal: Sequence[Event]) -> Findings:
                     yield event.seq, f"effect {ended.key!r} is {ended.outcome}, it was {before}"
                 if ended.outcome != "unknown":
                     known[ended.key] = ended.outcome
+            case _:
+                pass
+
+
+def _abandoned(journal: Sequence[Event]) -> Findings:
+    under_way: set[str] = set()
+    for event in journal:
+        match event.fact:
+            case events.EffectIntended(key=key) | events.EffectResent(key=key):
+                under_way.add(key)
+            case events.EffectEnded(key=key) | events.TransactionRolledBack(key=key):
+                under_way.discard(key)
+            case events.RunCompleted():
+                for key in sorted(under_way):
+                    yield event.seq, f"effect {key!r} is under way"
             case _:
                 pass
 
@@ -277,6 +290,7 @@ _RULES = (
     (Invariant.I4, _fencing),
     (Invariant.I5, _supersteps),
     (Invariant.I6, _effects),
+    (Invariant.I6, _abandoned),
     (Invariant.I7, _keys),
     (Invariant.I8, _holds),
     (Invariant.I9, _messages),

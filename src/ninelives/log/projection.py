@@ -18,7 +18,9 @@ from ninelives.log.events import Event
 T = TypeVar("T")
 HoldStatus: TypeAlias = Literal["held", "settled", "unknown", "released"]
 OutboxState: TypeAlias = Literal["queued", "delivered", "dead"]
-EffectState: TypeAlias = Literal["intended", "confirmed", "refused", "unknown", "failed"]
+EffectState: TypeAlias = Literal[
+    "intended", "confirmed", "refused", "unknown", "failed", "rolled_back"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +216,8 @@ def _fact(report: Report, event: Event) -> None:
             report.leftovers += 1
         case events.Replayed() as replayed:
             _replayed(report, replayed)
-        case events.EffectIntended(key=key):
-            report.effects[key] = "intended"
-        case events.EffectEnded() as ended:
-            report.effects[ended.key] = ended.outcome
-            report.skipped_effects += ended.by == "reconcile" and ended.outcome == "confirmed"
+        case events.EffectIntended() | events.EffectEnded() | events.TransactionRolledBack():
+            _effect(report, event.fact)
         case (
             events.ModelRequested()
             | events.ModelReplied()
@@ -232,6 +231,20 @@ def _fact(report: Report, event: Event) -> None:
             report.halted = None
         case _:
             _status(report, event)
+
+
+def _effect(
+    report: Report,
+    fact: events.EffectIntended | events.EffectEnded | events.TransactionRolledBack,
+) -> None:
+    match fact:
+        case events.EffectIntended(key=key):
+            report.effects[key] = "intended"
+        case events.TransactionRolledBack(key=key):
+            report.effects[key] = "rolled_back"
+        case events.EffectEnded() as ended:
+            report.effects[ended.key] = ended.outcome
+            report.skipped_effects += ended.by == "reconcile" and ended.outcome == "confirmed"
 
 
 def _replayed(report: Report, fact: events.Replayed) -> None:

@@ -267,6 +267,10 @@ class Store(Protocol):
         """Read a part of the journal's outputs only."""
         ...
 
+    async def identity(self) -> str:
+        """What names this store among all others, for as long as it or a copy of it exists."""
+        ...
+
     async def key(self, key: str) -> KeyTaken | None:
         """Who uses an idempotency key, and how its effect or message stands; None = nobody."""
         ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import apsw
 
-from ninelives import errors
+from ninelives import errors, ids
 from ninelives.store import queries
 
 APPLICATION_ID = 0x396C6976
@@ -21,19 +21,28 @@ def migrate(connection: apsw.Connection, store: str) -> None:
     Raises:
         StoreRefused: another program's database, or one of a newer ninelives.
     """
-    if _version(connection, store) == SCHEMA:
+    if _version(connection, store) == SCHEMA and identity(connection):
         return
     statements = queries.load("sqlite")
     connection.execute("BEGIN IMMEDIATE")
     try:
         for number in range(_version(connection, store) + 1, SCHEMA + 1):
             connection.execute(statements[f"schema_{number}"])
+        connection.execute(
+            "INSERT OR IGNORE INTO meta (key, value) VALUES ('identity', ?)", (ids.new_token(),)
+        )
         connection.pragma("application_id", APPLICATION_ID)
         connection.pragma("user_version", SCHEMA)
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
+
+
+def identity(connection: apsw.Connection) -> str:
+    """What names this store; empty: it was never given a name."""
+    found = connection.execute("SELECT value FROM meta WHERE key = 'identity'").fetchall()
+    return str(found[0][0]) if found else ""
 
 
 def _version(connection: apsw.Connection, store: str) -> int:

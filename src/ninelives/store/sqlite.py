@@ -277,6 +277,9 @@ class SqliteStore:
         found = rows.fetch(connection, name, (*rows.span(row.number, after), limit))
         return [self._event(connection, row, each) for each in found]
 
+    async def identity(self) -> str:
+        return await self._read(migrate.identity)
+
     async def key(self, key: str) -> KeyTaken | None:
         return await self._read(lambda connection: rows.key_taken(connection, key))
 

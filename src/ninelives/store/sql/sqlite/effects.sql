@@ -9,8 +9,10 @@ FROM outbox AS o JOIN runs AS r ON r.id = o.id >> 32 WHERE o.key = :key;
 
 -- effects_open --
 -- A run's effects of unknown outcome.
+-- Of a transaction nobody need find out anything: the key is asked for in its own database.
 SELECT f.key, e.at, e.executor FROM effects AS f JOIN events AS e ON e.id = (f.run << 32 | f.seq)
 WHERE f.run = (SELECT id FROM runs WHERE run_id = :run) AND f.state IN ('intended', 'unknown')
+  AND json_extract(CAST(e.data AS TEXT), '$.database') IS NULL
 ORDER BY e.id;
 
 -- effect_insert --

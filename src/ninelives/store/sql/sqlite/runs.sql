@@ -45,7 +45,7 @@ UPDATE runs SET deaths = ? WHERE id = ?;
 -- run_progress --
 -- Whether an incarnation recorded anything that the next one need not do again.
 SELECT 1 FROM events WHERE id >= ? AND id < ? AND incarnation = ? AND kind IN
-  ('step_recorded', 'step_failed', 'model_replied', 'effect_intended', 'effect_ended',
+  ('step_recorded', 'step_failed', 'model_replied', 'effect_intended', 'effect_ended', 'transaction_rolled_back',
    'handler_finished', 'handler_failed', 'retry_scheduled', 'handler_retried',
    'superstep_committed') LIMIT 1;
 
