@@ -6,7 +6,7 @@ LENGTH_MAX = 200
 _KEY_MAX = 40
 
 
-class Refused(Exception):  # noqa: N818 - named by the condition, as in errors.py
+class Refused(Exception):  # noqa: N818 - named by the condition, as in errors
     """A part cannot be encoded or decoded; the way to it is collected on the way up."""
 
     def __init__(self, why: str) -> None:
