@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Literal, Self, cast
 
@@ -28,6 +29,7 @@ from ninelives.graph import description
 from ninelives.graph.workflow import Workflow
 from ninelives.ids import RunId
 from ninelives.store.base import Claimed, OwnedElsewhere, Owner, RunRow, Store, Stuck
+from ninelives.store.notes import Note
 from ninelives.store.sqlite import SqliteStore
 
 STORE_DEFAULT = "sqlite:///ninelives.db"
@@ -104,11 +106,15 @@ class Runtime:
         *,
         run_id: str | None = None,
         target: Target | None = None,
+        notes: Sequence[Note] = (),
     ) -> Run:
         """Admit a run (durable on return) and work on it; a used id attaches.
 
         With the same workflow and input, an interrupted run is taken up, one that lives
         elsewhere is followed, an ended, failed or parked one is only shown.
+
+        `notes` are written in the transaction that admits the run; a start that attaches writes
+        none.
 
         Raises:
             RunConflict: the id is in use for another workflow or input; nothing has changed.
@@ -125,7 +131,7 @@ class Runtime:
         present = await self._find(run)
         if present is None:
             prepared = admission.prepare(run, workflow, raw, fingerprint, target, self._now())
-            admitted = await self.store.admit(prepared)
+            admitted = await self.store.admit(replace(prepared, notes=tuple(notes)))
             if isinstance(admitted, Owner):
                 faults.reach(faults.Boundary.ADMITTED)
                 return await self._work(

@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 from ninelives.ids import Epoch, RunId, Seq
 from ninelives.log.events import Draft, Event
 from ninelives.store.budgets import Budgets, RunBudget
+from ninelives.store.notes import Note, Notes
 from ninelives.store.outbox import Outbox
 
 RunState = Literal["running", "waiting", "parked", "failed", "completed", "cancelled"]
@@ -81,7 +82,10 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """A run that is to exist: `admitted` and `started` become its first two events."""
+    """A run that is to exist: `admitted` and `started` become its first two events.
+
+    `notes` are written in the same transaction, if the run is admitted in it.
+    """
 
     run: RunId
     workflow: str
@@ -89,6 +93,7 @@ class Admission:
     budget: RunBudget
     admitted: Draft
     started: Draft
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +187,7 @@ class Store(Protocol):
     url: str
     outbox: Outbox
     budgets: Budgets
+    notes: Notes
 
     async def open(self) -> None:
         """Open or create the store.

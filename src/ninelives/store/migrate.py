@@ -12,7 +12,7 @@ from ninelives import errors, ids
 from ninelives.store import queries
 
 APPLICATION_ID = 0x396C6976
-SCHEMA = 1
+SCHEMA = 2
 
 
 def migrate(connection: apsw.Connection, store: str) -> None:

@@ -20,7 +20,7 @@ from ninelives import errors
 from ninelives.ids import Epoch, RunId, Seq
 from ninelives.log import events
 from ninelives.log.events import Draft, Event
-from ninelives.store import apply, booking, checks, migrate, owners, rows
+from ninelives.store import apply, booking, checks, migrate, owners, rows, sqlite_notes
 from ninelives.store.base import (
     Admission,
     Appended,
@@ -36,6 +36,7 @@ from ninelives.store.base import (
     Stuck,
 )
 from ninelives.store.budgets import Budgets
+from ninelives.store.notes import Notes
 from ninelives.store.outbox import Outbox
 from ninelives.store.sqlite_budgets import SqliteBudgets
 from ninelives.store.sqlite_outbox import SqliteOutbox
@@ -58,6 +59,7 @@ class SqliteStore:
         self._incarnations: dict[int, dict[int, Incarnation]] = {}
         self.budgets: Budgets = SqliteBudgets(self._path, url, self._write, self._read)
         self.outbox: Outbox = SqliteOutbox(self._path, url, self._write, self._read)
+        self.notes: Notes = sqlite_notes.SqliteNotes(self._write, self._read)
 
     async def open(self) -> None:
         if not self._network:
@@ -116,6 +118,7 @@ class SqliteStore:
             _insert_incarnation(connection, number, 1, 1, admission.started)
             apply.write(connection, number, 1, 1, prepared)
             _advance_any(connection, number, len(prepared), admission.started.at)
+            sqlite_notes.insert(connection, admission.notes)
             return Owner(admission.run, number, Epoch(1), 1, 1)
 
         return await self._write(work, admission.run)
